@@ -28,6 +28,7 @@ from sfumato.engines.kinds import kind_of
 from sfumato.engines.public import in_order, repeated, some_values
 from sfumato.engines.running import run
 from sfumato.engines.sources import Database, Stamp, locate
+from sfumato.engines.trees import nodes_of
 from sfumato.engines.whole import check_whole
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.schema import Kind
@@ -242,7 +243,7 @@ class DuckDB:
                 raise EngineFailed(_STALE)
             cursor, tables, functions = self._connection.cursor(), tuple(self._tables), self._functions
             held = self._held
-            named = {table.name.lower() for table in statement.find_all(exp.Table)}
+            named = {node.name.lower() for node in nodes_of(statement) if isinstance(node, exp.Table)}
             watched = [table for key, table in self._tables.items() if key in named]
 
         def read() -> Any:

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import sqlglot
 from sqlglot import exp
 
+from sfumato.engines.trees import copied
+
 __all__ = ["atom", "filled"]
 
 _Maker: TypeAlias = Callable[[Sequence[exp.Expr], set[int]], Any]
@@ -66,7 +68,7 @@ def _of_hole(place: int, tight: bool) -> _Maker:
     def make(arguments: Sequence[exp.Expr], used: set[int]) -> exp.Expr:
         filler = arguments[place]
         if place in used:
-            filler = filler.copy()
+            filler = copied(filler)
         used.add(place)
         return atom(filler) if tight else filler
 

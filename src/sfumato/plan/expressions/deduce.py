@@ -18,7 +18,7 @@ from sfumato.plan.expressions.functions import FUNCTIONS, evaluate, overload
 from sfumato.plan.expressions.names import in_sql, nearest
 from sfumato.plan.expressions.ranges import Facts, constant, day_of, days_of, truth
 from sfumato.plan.expressions.size import check_size, check_text
-from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
+from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, names_of
 from sfumato.schema import Bool, ColumnType, Date, Enum, Float, Int, Text
 
 __all__ = [
@@ -126,6 +126,16 @@ def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expres
     if isinstance(expression, Literal):
         _check(expression)
         return expression, constant(expression.value, expression.kind)
+    known: tuple[dict[str, Facts], tuple[Expression, Facts]] | None = expression.notes.get("typed")
+    if known is not None and all(columns.get(name) is facts for name, facts in known[0].items()):
+        return known[1]
+    typed = _typed_call(expression, columns)
+    # It follows from the facts of its own columns alone.
+    expression.notes["typed"] = {name: columns[name] for name in names_of(expression)}, typed
+    return typed
+
+
+def _typed_call(expression: Call, columns: Mapping[str, Facts]) -> tuple[Expression, Facts]:
     if expression.function not in FUNCTIONS:
         fix = nearest(expression.function, sorted(FUNCTIONS), "Functions")
         raise QueryRefused(f"There is no function {expression.function[:60].upper()}.", fix)
@@ -143,11 +153,11 @@ def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expres
     parts = [parts[place] for place in order]
     if name == "in" and parts:
         parts = [parts[0], *sorted(dict(parts[1:]).items(), key=_sorting)]
-    resolved = Call(name, tuple(part for part, _ in parts))
+    resolved = expression.replaced(name, tuple(part for part, _ in parts))
     facts = _applied(resolved, [facts for _, facts in parts])
     if name in ("and", "or"):
-        resolved = Call(name, tuple(_flat(resolved)))
-    arranged = Call(name, FUNCTIONS[name].arranged(resolved.arguments))
+        resolved = resolved.replaced(name, tuple(_flat(resolved)))
+    arranged = resolved.replaced(name, FUNCTIONS[name].arranged(resolved.arguments))
     return (resolved, facts) if arranged == resolved else _typed(arranged, columns)
 
 
@@ -169,7 +179,7 @@ def _typed_list(expression: Call, columns: Mapping[str, Facts]) -> tuple[Express
         return None
     ordered = sorted(dict.fromkeys(constants), key=_value)
     one = ordered[0]  # the rule of IN asks for kinds alone
-    resolved = Call("in", (value, *ordered))
+    resolved = expression.replaced("in", (value, *ordered))
     return resolved, _applied(Call("in", (value, one)), [facts, constant(one.value, one.kind)])
 
 

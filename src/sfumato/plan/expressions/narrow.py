@@ -63,7 +63,8 @@ def _narrow(predicate: Expression, known: Known, holds: bool) -> Known:
 
 def _present(expression: Expression, known: Known) -> Known:
     if isinstance(expression, Column):
-        return {**known, expression.name: replace(known[expression.name], nullable=False)}
+        facts = known[expression.name]
+        return {**known, expression.name: replace(facts, nullable=False)} if facts.nullable else known
     return known
 
 
@@ -97,7 +98,8 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
 
 def _cut(facts: Facts, low: Fraction | float, high: Fraction | float, strictly: bool) -> Facts:
     # A grid is cut to its points; without one, whole numbers still are.
-    lower, upper = max(facts.low, low), min(facts.high, high)
+    lower = facts.low if low == -math.inf else max(facts.low, low)
+    upper = facts.high if high == math.inf else min(facts.high, high)
     step = facts.step or (Fraction(1) if facts.whole else None)
     anchor = facts.lower if facts.lower is not None else Fraction(0)
     if step is not None and isinstance(lower, Fraction) and lower == low:
@@ -113,7 +115,10 @@ def _cut(facts: Facts, low: Fraction | float, high: Fraction | float, strictly: 
     if values is not None:
         kept = tuple(value for value in values if lower <= _place(value) <= upper)
         values = kept or values
-    return replace(facts, lower=low_, upper=high_, step=None if low_ is None else step, values=values)
+    step = None if low_ is None else step
+    if (low_, high_, step, values) == (facts.lower, facts.upper, facts.step, facts.values):
+        return facts
+    return Facts(facts.kind, facts.nullable, low_, high_, step, values)
 
 
 def _place(value: Any) -> Fraction | int:

@@ -20,9 +20,13 @@ def normal(expression: Expression) -> Expression:
     """
     if not isinstance(expression, Call):
         return expression
-    call = Call(expression.function, tuple(normal(argument) for argument in expression.arguments))
-    rule = _RULES.get(call.function)
-    return call if rule is None else rule(call)
+    notes = expression.notes
+    if "normal" not in notes:
+        call = expression.replaced(expression.function, tuple(map(normal, expression.arguments)))
+        rule = _RULES.get(call.function)
+        notes["normal"] = call if rule is None else rule(call)
+    result: Expression = notes["normal"]
+    return result
 
 
 def conjunction(predicates: Iterable[Expression]) -> Expression | None:
@@ -35,7 +39,12 @@ _TRUE = Literal(True, "boolean")
 
 
 def _order(expression: Expression) -> str:
-    return json.dumps(to_wire(expression))
+    if not isinstance(expression, Call):
+        return json.dumps(to_wire(expression))
+    notes = expression.notes
+    if "order" not in notes:
+        notes["order"] = json.dumps(to_wire(expression))
+    return str(notes["order"])
 
 
 def _sorted(arguments: Iterable[Expression]) -> tuple[Expression, ...]:
@@ -56,7 +65,7 @@ def _value(constant: Expression) -> Any:
 
 
 def _commutative(call: Call) -> Expression:
-    return Call(call.function, _sorted(call.arguments))
+    return call.replaced(call.function, _sorted(call.arguments))
 
 
 def _flat(call: Call) -> tuple[Expression, ...]:
@@ -71,7 +80,9 @@ def _and(call: Call) -> Expression:
     terms = [term for term in _flat(call) if term != _TRUE]
     if not terms:
         return _TRUE
-    return terms[0] if len(terms) == 1 else Call("and", _sorted(terms))
+    if len(call.arguments) == 1 and isinstance(inner := call.arguments[0], Call) and inner.function == "and":
+        call = inner  # one condition, which may be as it should be
+    return terms[0] if len(terms) == 1 else call.replaced("and", _sorted(terms))
 
 
 def _or(call: Call) -> Expression:
@@ -87,7 +98,7 @@ def _or(call: Call) -> Expression:
             case _:
                 terms.append(term)
     terms += [_in(Call("in", (value, *options))) for value, options in listed.items()]
-    return terms[0] if len(terms) == 1 else Call("or", _sorted(terms))
+    return terms[0] if len(terms) == 1 else call.replaced("or", _sorted(terms))
 
 
 def _in(call: Call) -> Expression:
@@ -95,7 +106,7 @@ def _in(call: Call) -> Expression:
     listed = _listed(dict.fromkeys(options))
     if len(listed) == 1:
         return Call("equal", (value, listed[0]))
-    return Call("in", (value, *listed))
+    return call.replaced("in", (value, *listed))
 
 
 def _not(call: Call) -> Expression:

@@ -127,7 +127,15 @@ def _representable(low: Fraction, high: Fraction, step: Fraction) -> bool:
 
 def truth(*, nullable: bool, values: tuple[bool, ...] = (False, True)) -> Facts:
     """Facts of a truth value."""
+    if values == (False, True):
+        return _EITHER_OR_NULL if nullable else _EITHER
     return Facts("boolean", nullable, Fraction(min(values)), Fraction(max(values)), Fraction(1), values)
+
+
+_EITHER, _EITHER_OR_NULL = (
+    Facts("boolean", nullable, Fraction(0), Fraction(1), Fraction(1), (False, True))
+    for nullable in (False, True)
+)
 
 
 def constant(value: Any, kind: Kind | None) -> Facts:

@@ -40,7 +40,7 @@ class Size:
     depth: int = 0
 
 
-_CONSTANT = Size(nodes=0)
+_CONSTANT, _COLUMN = Size(nodes=0), Size()
 
 
 def check_size(expression: Expression) -> None:
@@ -78,20 +78,28 @@ def check_sizes(expressions: Iterable[Expression]) -> None:
 
 def size_of(expression: Expression) -> Size:
     """Its size; parts that occur several times are looked at once, however often they occur."""
-    known: dict[int, Size] = {}
-    for node in _bottom_up(expression):
-        if isinstance(node, Call):
-            parts = node.arguments[:1] if node.function == "in" else node.arguments
-            known[id(node)] = _called(node, [known.get(id(part), _CONSTANT) for part in parts])
-        else:
-            known[id(node)] = _CONSTANT if isinstance(node, Literal) else Size()
-    return known[id(expression)]
+    if isinstance(expression, Call) and "size" not in expression.notes:
+        for call in _bottom_up(expression):
+            call.notes["size"] = _called(call, list(map(_known, _parts(call))))
+    return _known(expression)
 
 
-def _bottom_up(expression: Expression) -> Iterator[Expression]:
-    """Its parts but for constants, each once and after its own parts; of IN the value alone."""
+def _known(expression: Expression) -> Size:
+    if isinstance(expression, Call):
+        size: Size = expression.notes["size"]
+        return size
+    return _CONSTANT if isinstance(expression, Literal) else _COLUMN
+
+
+def _parts(call: Call) -> tuple[Expression, ...]:
+    """Its arguments; of IN the value alone."""
+    return call.arguments[:1] if call.function == "in" else call.arguments
+
+
+def _bottom_up(expression: Call) -> Iterator[Call]:
+    """The calls in it whose sizes are not known yet, each once and after its own parts."""
     seen: set[int] = set()
-    waiting: list[tuple[Expression, bool]] = [(expression, False)]
+    waiting: list[tuple[Call, bool]] = [(expression, False)]
     while waiting:
         node, ready = waiting.pop()
         if ready:
@@ -99,9 +107,9 @@ def _bottom_up(expression: Expression) -> Iterator[Expression]:
         elif id(node) not in seen:
             seen.add(id(node))
             waiting.append((node, True))
-            if isinstance(node, Call):
-                parts = node.arguments[:1] if node.function == "in" else node.arguments
-                waiting += [(part, False) for part in parts if not isinstance(part, Literal)]
+            waiting += [
+                (part, False) for part in _parts(node) if isinstance(part, Call) and "size" not in part.notes
+            ]
 
 
 def _called(expression: Call, parts: list[Size]) -> Size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import operator
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -20,6 +21,7 @@ __all__ = [
     "columns_of",
     "from_wire",
     "literal",
+    "names_of",
     "only_column",
     "to_wire",
 ]
@@ -51,8 +53,24 @@ class Literal:
     kind: Kind | None
 
 
+class _Noted:
+    """What was worked out about a value, kept with it: no field, so that it is not compared or stored."""
+
+    __slots__ = ("_notes",)
+    _notes: dict[str, Any]
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """By name; each follows from the value alone, or holds what else it follows from."""
+        try:
+            return self._notes
+        except AttributeError:
+            object.__setattr__(self, "_notes", {})
+            return self._notes
+
+
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(_Noted):
     """A function of the closed list `plan.expressions.functions.FUNCTIONS`, applied to arguments.
 
     `case` takes condition, value, condition, value, …, default; `in` takes the value and the literals.
@@ -61,8 +79,29 @@ class Call:
     function: str
     arguments: tuple[Expression, ...]
 
+    def __hash__(self) -> int:
+        """That of its parts, worked out once."""
+        notes = self.notes
+        if "hash" not in notes:
+            notes["hash"] = hash((self.function, self.arguments))
+        return int(notes["hash"])
+
+    def replaced(self, function: str, arguments: tuple[Expression, ...]) -> Call:
+        """A call of this function with these arguments; the same one where nothing changes."""
+        same = function == self.function and len(arguments) == len(self.arguments)
+        if same and all(map(operator.is_, arguments, self.arguments)):
+            return self
+        return Call(function, arguments)
+
 
 Expression: TypeAlias = Column | Literal | Call
+_KINDS: dict[type, Kind] = {
+    bool: "boolean",
+    int: "integer",
+    float: "float",
+    str: "text",
+    datetime.date: "date",
+}
 
 
 def call(function: str, *arguments: Expression) -> Call:
@@ -72,21 +111,32 @@ def call(function: str, *arguments: Expression) -> Call:
 
 def literal(value: Scalar) -> Literal:
     """The constant with the kind that its Python type says."""
-    kinds: tuple[tuple[type, Kind], ...] = (
-        (bool, "boolean"),
-        (int, "integer"),
-        (float, "float"),
-        (str, "text"),
-        (datetime.date, "date"),
-    )
     if value is None:
         return Literal(None, None)
-    for kind_type, kind in kinds:
+    if (kind := _KINDS.get(type(value))) is not None:
+        return Literal(value, kind)
+    for kind_type, kind in _KINDS.items():
         if isinstance(value, kind_type) and not isinstance(value, datetime.datetime):
             return Literal(value, kind)
     raise InvalidParameter(
         f"A constant must be a number, text, date or truth value, not {type(value).__name__}."
     )
+
+
+def names_of(expression: Expression) -> tuple[str, ...]:
+    """The names of the columns that occur in it, each once, in the order in which they occur."""
+    if isinstance(expression, Column):
+        return (expression.name,)
+    if isinstance(expression, Literal):
+        return ()
+    notes = expression.notes
+    if "names" not in notes:
+        named = (
+            name for part in expression.arguments if not isinstance(part, Literal) for name in names_of(part)
+        )
+        notes["names"] = tuple(dict.fromkeys(named))
+    names: tuple[str, ...] = notes["names"]
+    return names
 
 
 def columns_of(expression: Expression) -> Iterator[str]:
@@ -100,7 +150,7 @@ def columns_of(expression: Expression) -> Iterator[str]:
 
 def only_column(expression: Expression) -> Column | None:
     """The one column that occurs in it; None if there are several, or none."""
-    names = set(columns_of(expression))
+    names = names_of(expression)
     return Column(*names) if len(names) == 1 else None
 
 

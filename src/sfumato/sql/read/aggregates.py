@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from sfumato.engines.trees import nodes_of
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.numeric.exact import as_fraction
 from sfumato.plan.expressions.names import in_sql
@@ -30,6 +31,7 @@ _UNKNOWN = {
     "stdevp", "string_agg", "sum_no_overflow", "sumkahan", "total", "var",
 }  # fmt: skip
 _FLAGS = {"this", "big_int"}
+_REDUCING = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _WORKS = (
     "COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE, CORR and COVAR_SAMP work, with FILTER."
 )
@@ -62,7 +64,7 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether this reduces rows to one value, supported or not."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower() in _UNKNOWN | _named().keys()
-    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls)
+    return isinstance(node, _REDUCING)
 
 
 def parse_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
@@ -277,7 +279,7 @@ def _inner(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _check_flat(node: exp.Expr, scope: Scope) -> None:
-    if any(is_aggregate(inner) for inner in node.walk()):
+    if any(map(is_aggregate, nodes_of(node))):
         raise scope.relation.refused(_NESTED)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from sqlglot import exp
 
+from sfumato.engines.trees import nodes_of
 from sfumato.plan.expressions.names import unused
 from sfumato.plan.expressions.tree import Expression
 from sfumato.sql.read.aggregates import is_aggregate
@@ -18,6 +19,7 @@ from sfumato.sql.text.statement import LANGUAGE
 
 __all__ = ["by_ordinal", "check", "condition", "derived", "has_aggregate", "key_trees", "selected"]
 
+_REFUSED = tuple(NODES)
 _FROM = {"from_", "joins", "with_"}
 
 
@@ -44,7 +46,7 @@ def check(select: exp.Select, read: Collection[str], *, windows: bool = False, g
 
 
 def _check_nodes(tree: exp.Expr, *, windows: bool, groups: bool) -> None:
-    for node in tree.walk():
+    for node in nodes_of(tree):
         if (refusal := inside(node)) is not None:
             raise refusal
         if isinstance(node, exp.EQ | exp.NEQ) and exp.Null in map(type, (node.this, node.expression)):
@@ -53,7 +55,7 @@ def _check_nodes(tree: exp.Expr, *, windows: bool, groups: bool) -> None:
             if groups and is_over_groups(node):
                 continue
             raise refused(WINDOWS["results"])
-        for kind, sentences in NODES.items():
+        for kind, sentences in NODES.items() if isinstance(node, _REFUSED) else ():
             if isinstance(node, kind) and not (windows and kind is exp.Window):
                 raise refused(sentences)
 
@@ -66,15 +68,12 @@ def _over_results(window: exp.Window) -> bool:
 
 def has_aggregate(tree: exp.Expr) -> bool:
     """Whether rows are reduced somewhere in it; a window function reduces none."""
-    return any(map(is_aggregate, _outside_windows(tree)))
-
-
-def _outside_windows(tree: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(tree, exp.Window):
-        return
-    yield tree
-    for child in tree.iter_expressions():
-        yield from _outside_windows(child)
+    nodes = nodes_of(tree)
+    if not any(map(is_aggregate, nodes)):
+        return False
+    within = [node for node in nodes if isinstance(node, exp.Window)]
+    inside = {id(node) for window in within for node in nodes_of(window)}
+    return any(is_aggregate(node) and id(node) not in inside for node in nodes)
 
 
 def selected(select: exp.Select, scope: Scope, *, star: bool = False) -> list[tuple[str, exp.Expr]]:
@@ -144,7 +143,7 @@ def condition(where: exp.Expr | None, scope: Scope) -> Expression | None:
         raise refuse(
             "WHERE judges single rows and cannot hold an aggregate.", "Move the condition to HAVING."
         )
-    if resolved.find(exp.Window):
+    if any(isinstance(node, exp.Window) for node in nodes_of(resolved)):
         raise refuse(
             "WHERE comes before window functions.", "Put the condition on them into QUALIFY or outside."
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
+from sfumato.engines.trees import nodes_of
 from sfumato.plan.expressions.facts import Facts, domain_of, size_of
 from sfumato.sql.read.aggregates import is_aggregate
 from sfumato.sql.read.clauses import has_aggregate
@@ -43,7 +44,7 @@ def check_aggregated(
     asked = [tree for _, tree in columns] + [
         scope.resolved(clause, alias_first=True) for clause in clauses if clause
     ]
-    windows = [window for tree in asked for window in tree.find_all(exp.Window)]
+    windows = [node for tree in asked for node in nodes_of(tree) if isinstance(node, exp.Window)]
     if any(map(has_aggregate, asked)) or any(map(_ranks_aggregate, windows)):
         return
     trees = [tree for _, tree in columns]

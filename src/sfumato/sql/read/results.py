@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from sfumato.engines.trees import copied, nodes_of
 from sfumato.errors import QueryRefused
 from sfumato.plan.assemble import Assembly
 from sfumato.plan.expressions.facts import facts_of
@@ -21,6 +22,7 @@ from sfumato.sql.refusals import refuse, shown
 __all__ = ["Results"]
 
 _MOST, _MOST_BITS = 64, 30
+_GROUPING = (exp.Grouping, exp.GroupingId)
 
 
 class Results:
@@ -52,12 +54,15 @@ class Results:
         return self.assembly.condition(self._over_results(tree))
 
     def _over_results(self, tree: exp.Expr) -> Expression:
-        holder = exp.Paren(this=tree.copy())
+        if is_aggregate(tree) and not isinstance(tree, _GROUPING):
+            alone = exp.Column(this=exp.Identifier(this=self._meaning(tree), quoted=True))
+            return parse_expression(alone, self.assembly.known)
+        holder = exp.Paren(this=copied(tree))
         self._name_parts(holder.this)
         return parse_expression(holder.this, self.assembly.known)
 
     def _name_parts(self, node: exp.Expr) -> None:
-        if isinstance(node, exp.Grouping | exp.GroupingId):
+        if isinstance(node, _GROUPING):
             node.replace(self._left_out(node))
             return
         if isinstance(node, exp.Window):
@@ -104,7 +109,7 @@ class Results:
                     f"The query has more than {_MOST} different aggregates.", "Ask for them in parts."
                 )
             return name
-        nodes = list(node.walk())
+        nodes = nodes_of(node)
         if any(map(is_aggregate, nodes)) or not any(isinstance(inner, exp.Column) for inner in nodes):
             return None
         names = self.assembly.names

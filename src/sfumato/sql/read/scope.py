@@ -9,6 +9,7 @@ from dataclasses import field
 from sqlglot import exp
 
 from sfumato._dataclasses import dataclass
+from sfumato.engines.trees import copied, nodes_of
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts, facts_of, resolve
 from sfumato.plan.expressions.names import in_sql, nearest
@@ -45,6 +46,7 @@ class Scope:
     facts: dict[str, Facts] = field(init=False)
     _definitions: dict[str, Expression] = field(init=False)
     _ids: dict[int, str] = field(init=False)
+    _spelt: dict[str, list[Named]] = field(init=False)
     _sizes: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -59,6 +61,9 @@ class Scope:
             taken.add(name.lower())
             self.columns[name] = column
         self._ids = {id(column): name for name, column in self.columns.items()}
+        self._spelt = {}
+        for column in self.relation.columns:
+            self._spelt.setdefault(column.name.lower(), []).append(column)
         inner = self.relation.facts
         self._definitions = {
             name: column.meaning for name, column in self.columns.items() if column.meaning is not None
@@ -80,7 +85,7 @@ class Scope:
         """Remember what SELECT calls an expression; the first of a name counts."""
         if alias.lower() not in self.named:
             self.named[alias.lower()] = expression
-            self._sizes[alias.lower()] = sum(1 for _ in expression.walk())
+            self._sizes[alias.lower()] = len(nodes_of(expression))
 
     def is_unit(self, node: exp.Expr) -> bool:
         """Whether this is, in a resolved tree, the column of the privacy unit."""
@@ -95,7 +100,7 @@ class Scope:
 
     def node(self, column: Named) -> exp.Column:
         """A column as resolved trees have it."""
-        return exp.column(exp.to_identifier(self._ids[id(column)], quoted=True))
+        return exp.Column(this=exp.Identifier(this=self._ids[id(column)], quoted=True))
 
     def resolved(self, tree: exp.Expr, *, alias_first: bool = False) -> exp.Expr:
         """A copy in which columns have their own names and aliases are written out.
@@ -106,20 +111,13 @@ class Scope:
         Raises:
             QueryRefused: for names that mean nothing here, with the nearest that does.
         """
-        columns = list(tree.find_all(exp.Column))
+        columns = [node for node in nodes_of(tree) if isinstance(node, exp.Column)]
         size = sum(self._sizes.get(column.name.lower(), 1) for column in columns)
         if size > LARGEST:
             raise refuse(
                 "The query uses its own aliases too often.", "Write the expression out where needed."
             )
-        tree = tree.copy()
-        for column in list(tree.find_all(exp.Column)):
-            meaning = self._meaning(column, alias_first)
-            if column is tree:
-                tree = meaning
-            else:
-                column.replace(meaning)
-        return tree
+        return copied(tree, {id(column): self._meaning(column, alias_first) for column in columns})
 
     def scalar(self, tree: exp.Expr, also: Mapping[str, Facts] | None = None) -> Expression:
         """The expression over the source's columns that a resolved tree means, in normal form.
@@ -131,8 +129,8 @@ class Scope:
         Raises:
             QueryRefused: if it is not supported, or uses the privacy unit as a value.
         """
-        for node in tree.find_all(exp.Column):
-            column = self.columns.get(node.name)
+        for node in nodes_of(tree):
+            column = self.columns.get(node.name) if isinstance(node, exp.Column) else None
             if column is not None and column.meaning is None:
                 raise self._valueless(column)
         parsed = parse_expression(tree, self.facts if also is None else self.facts | dict(also))
@@ -166,14 +164,14 @@ class Scope:
             raise self.starred()
         name, folded = column.name, column.name.lower()
         table = self._table(column)
-        matches = [match for match in self.relation.columns if match.name.lower() == folded]
+        matches = self._spelt.get(folded, [])
         if table is not None:
             matches = [match for match in matches if match.table == table]
         else:
             matches = [match for match in matches if not match.hidden]
         alias = self.named.get(folded) if not column.table else None
         if alias is not None and (alias_first or not matches):
-            return exp.Paren(this=alias.copy())
+            return exp.Paren(this=copied(alias))
         if len(matches) > 1:
             written = [match.written for match in matches[:3]]
             raise refuse(f"{shown(name)} could be {' or '.join(written)}.", f"Write {written[0]}.")

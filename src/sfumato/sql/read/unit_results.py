@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from sfumato.engines.trees import copied, nodes_of
 from sfumato.plan.expressions.tree import Column, Expression, Literal, call, to_wire
 from sfumato.plan.questions.nodes import AggregateCall
 from sfumato.plan.questions.sources import PerUnit, Public
@@ -95,7 +96,7 @@ class UnitResults:
         Raises:
             QueryRefused: if a column is in it that is neither grouped by nor aggregated.
         """
-        holder = exp.Paren(this=tree.copy())
+        holder = exp.Paren(this=copied(tree))
         self._name_parts(holder.this)
         return self._outside.scalar(holder.this)
 
@@ -110,7 +111,7 @@ class UnitResults:
     def _meaning(self, node: exp.Expr) -> str | None:
         if is_aggregate(node):
             return self._calls[unit_aggregate(node, self._scope)]
-        nodes = list(node.walk())
+        nodes = nodes_of(node)
         if any(map(is_aggregate, nodes)) or not any(isinstance(inner, exp.Column) for inner in nodes):
             return None
         if self._keys and (name := self._keys.get(self._scope.scalar(node))) is not None:
@@ -185,7 +186,7 @@ def unit_aggregate(node: exp.Expr, scope: Scope) -> AggregateCall:
             raise refused(PER_UNIT["aggregate"])
         return call_
     for part in (argument, condition):
-        if part is not None and any(map(is_aggregate, part.walk())):
+        if part is not None and any(map(is_aggregate, nodes_of(part))):
             raise refuse("An aggregate is inside another.", "Aggregate a plain expression of the row.")
     value = scope.scalar(argument)
     if condition is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.engines.trees import copied
 from sfumato.plan.expressions.tree import Column, Expression
 from sfumato.plan.questions.nodes import AggregateCall
 from sfumato.plan.questions.sources import Public, WindowCall, Windowed, WindowName, source_to_wire
@@ -58,7 +59,7 @@ def with_windows(scope: Scope, trees: Sequence[exp.Expr]) -> tuple[Scope, list[e
         )
     )
 
-    holders = [exp.Paren(this=tree.copy()) for tree in trees]
+    holders = [exp.Paren(this=copied(tree)) for tree in trees]
     for holder in holders:
         for node in list(holder.find_all(exp.Window)):
             node.replace(outside.node(added[names[_call(node, scope)]]))

@@ -11,7 +11,7 @@ from sfumato.sql.refusals import refuse
 from sfumato.sql.text.patterns import matched
 from sfumato.sql.text.unnest import listed_groups, listed_values
 
-__all__ = ["native"]
+__all__ = ["is_foreign", "native"]
 
 _WORDS = re.compile(
     r"ZEROIFNULL|NULLIFZERO|\bIFF\b|PERCENTILE|QUANTILES|REGEXP_|UNNEST|STRFTIME|TO_CHAR|DATE_FORMAT"
@@ -44,18 +44,17 @@ _FORMS = {
 _SHAPES = {"strftime", "to_char", "date_format", "format_date"}
 
 
-def native(tree: exp.Select, text: str) -> exp.Select:
-    """The tree with calls that DuckDB spells otherwise as it spells them.
+def is_foreign(text: str) -> bool:
+    """Whether a text may hold calls that DuckDB spells otherwise."""
+    return _WORDS.search(text) is not None
 
-    Args:
-        tree: One query.
-        text: Its text, which says whether there is anything to do.
+
+def native(tree: exp.Select) -> exp.Select:
+    """The tree with calls that DuckDB spells otherwise as it spells them.
 
     Raises:
         QueryRefused: if a call has no form here, with the nearest that has.
     """
-    if not _WORDS.search(text):
-        return tree
     for select in list(tree.find_all(exp.Select)):
         listed_groups(select)
     found = tree.find_all(exp.Anonymous, exp.Bracket, exp.In, exp.RegexpLike, exp.TimeToStr, exp.ToChar)

@@ -23,6 +23,7 @@ _COMPARING = (TokenType.LT, TokenType.GT, TokenType.LTE, TokenType.GTE, TokenTyp
 _JOINING = (TokenType.AND, TokenType.OR)
 _SIGNS = {"≥": ">=", "≤": "<=", "≠": "<>", "×": "*", "÷": "/", "−": "-", "–": "-"}
 _VALUES = (TokenType.STRING, TokenType.NUMBER)
+_MARKS = (TokenType.STRING, TokenType.L_BRACE, TokenType.MOD)  # with which a place to fill in may begin
 
 
 def check_filled(tokens: Sequence[Token]) -> None:
@@ -32,7 +33,8 @@ def check_filled(tokens: Sequence[Token]) -> None:
         QueryRefused: with what to write instead.
     """
     for at, token in enumerate(tokens):
-        name = _left_open(tokens, at)
+        kind = token.token_type
+        name = _left_open(tokens, at) if kind in _MARKS else ""
         if name:
             table = is_kind(tokens, at - 1, TokenType.FROM, TokenType.JOIN)
             raise refuse(
@@ -41,19 +43,19 @@ def check_filled(tokens: Sequence[Token]) -> None:
                 if table
                 else "Write ? there and give the value as a parameter, or put f before the quote in Python.",
             )
-        if token.token_type == TokenType.IN and is_kind(tokens, at + 1, *_VALUES):
+        if kind == TokenType.IN and is_kind(tokens, at + 1, *_VALUES):
             raise refuse("IN takes its list in parentheses.", f"Write IN ({_listed(tokens, at + 1)}).")
         if said := _typeset(token):
             raise refuse(*said)
-        top = is_kind(tokens, at - 1, TokenType.SELECT) and word_at(tokens, at) == "top"
-        if top and is_kind(tokens, at + 1, TokenType.NUMBER):
-            number = tokens[at + 1].text[:10]
+        top = kind == TokenType.SELECT and word_at(tokens, at + 1) == "top"
+        if top and is_kind(tokens, at + 2, TokenType.NUMBER):
+            number = tokens[at + 2].text[:10]
             raise refuse(f"TOP {number} is not supported.", f"Write LIMIT {number} at the end of the query.")
 
 
 def _typeset(token: Token) -> tuple[str, str] | None:
     """What a word processor makes of quotes and signs, with the plain form."""
-    if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+    if token.text.isascii() or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
         return None
     if any(mark in token.text for mark in "‘’“”„"):
         return "SQL does not use curly quotes.", "Write straight ones: 'text', and \"name\" where needed."

@@ -6,10 +6,11 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError
 
+from sfumato.engines.trees import nodes_of
 from sfumato.errors import QueryRefused
 from sfumato.render import is_text
 from sfumato.sql.refusals import FORM, refuse, statement
-from sfumato.sql.text.habits import native
+from sfumato.sql.text.habits import is_foreign, native
 from sfumato.sql.text.listed import Listed, listed_in, tokens_of
 from sfumato.sql.text.slips import check_filled, unreadable
 from sfumato.sql.text.spellings import named
@@ -102,14 +103,17 @@ def finished(tree: exp.Select, text: str) -> exp.Select:
     """
     check_size(tree)
     _name(tree, text)
-    tree = native(tree, text)
-    check_size(tree)
+    if is_foreign(text):
+        tree = native(tree)
+        check_size(tree)
     return _balanced(tree)
 
 
 def _name(tree: exp.Select, text: str) -> None:
     """Keep with each function the name that was typed, which refusals speak of."""
-    for node in tree.find_all(exp.Func):
+    for node in nodes_of(tree):
+        if not isinstance(node, exp.Func):
+            continue
         start, end = node.meta.get("start"), node.meta.get("end")
         if isinstance(start, int) and isinstance(end, int) and text[start : end + 1].isidentifier():
             node.meta["typed"] = text[start : end + 1]
@@ -215,8 +219,10 @@ def _balanced(tree: exp.Select) -> exp.Select:
     """The same with long chains of AND and OR as trees of little height."""
     chains = [
         node
-        for node in tree.find_all(exp.And, exp.Or)
-        if type(node.parent) is not type(node) and isinstance(node.this, type(node))
+        for node in nodes_of(tree)
+        if isinstance(node, exp.And | exp.Or)
+        and type(node.parent) is not type(node)
+        and isinstance(node.this, type(node))
     ]
     for top in chains:
         terms: list[exp.Expr] = []

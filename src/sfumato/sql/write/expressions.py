@@ -25,6 +25,8 @@ from sfumato.sql.write.many import MANY
 
 __all__ = ["lower_expression"]
 
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
 
 def lower_expression(
     expression: Expression,
@@ -64,10 +66,16 @@ def _lowered(expression: Expression, dialect: Dialect) -> exp.Expr:
             constants = [option.value for option in options if isinstance(option, Literal)]
             return is_in(atom(_lowered(value, dialect)), constants, dialect)
     arguments = function.arranged(expression.arguments)
+    if function.name in MANY and dialect.form(function.name, function.sql) is function.sql:
+        operand = atom if function.name == "in" else _operand
+        return MANY[function.name]([operand(_lowered(argument, dialect)) for argument in arguments])
     parts = [atom(_lowered(argument, dialect)) for argument in arguments]
     for position, argument in enumerate(arguments):
         if guard := guard_of(function, position, argument):
             parts[position] = atom(filled(guard, dialect.writer, [parts[position]]))
-    if function.name in MANY and dialect.form(function.name, function.sql) is function.sql:
-        return MANY[function.name](parts)
     return filled(function.template(len(arguments), dialect), dialect.writer, parts)
+
+
+def _operand(node: exp.Expr) -> exp.Expr:
+    """A part of AND, OR or CASE; a comparison needs no parentheses there, which engines are slow to read."""
+    return node if type(node) in _COMPARISONS else atom(node)

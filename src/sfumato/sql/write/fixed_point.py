@@ -7,6 +7,7 @@ import math
 from sqlglot import exp
 
 from sfumato.engines.dialect import Dialect
+from sfumato.engines.trees import copied
 from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.nodes import Measurement
 from sfumato.sql.write.constants import constant_node
@@ -21,8 +22,8 @@ _EXACT = 2**53  # integers up to here are floats, so both ends of the clamp are 
 def is_present(value: Typed, dialect: Dialect) -> exp.Expr:
     """Whether a value is there: neither NULL nor NaN."""
     if value.kind == "float":
-        return exp.not_(dialect.nan_test(value.sql.copy()))  # NULL for NULL, which no CASE takes for true
-    return exp.Is(this=value.sql.copy(), expression=exp.Null()).not_()
+        return exp.not_(dialect.nan_test(copied(value.sql)))  # NULL for NULL, which no CASE takes for true
+    return exp.Is(this=copied(value.sql), expression=exp.Null()).not_()
 
 
 def fixed_point(value: Typed, measurement: Measurement, dialect: Dialect) -> exp.Expr:
@@ -46,7 +47,7 @@ def fixed_point(value: Typed, measurement: Measurement, dialect: Dialect) -> exp
 
 def _from_float(value: Typed, lower: int, upper: int, bits: int, dialect: Dialect) -> exp.Expr:
     number = value.sql if value.kind == "float" else double(value.sql)
-    scaled = number.copy()
+    scaled = copied(number)
     if bits:
         scaled = exp.Mul(this=scaled, expression=constant_node(_power(bits)))
     within = dialect.attempt(dialect.truncated(scaled), "integer")
@@ -66,15 +67,15 @@ def _clamp(
 ) -> exp.Expr:
     """This shape is the fastest of those tried; LEAST and GREATEST would take NaN for a bound."""
     is_float = within is not number
-    seen = dialect.comparable(number.copy()) if is_float else number
-    inside = exp.Between(this=seen.copy(), low=low, high=high)
-    below = exp.LT(this=seen.copy(), expression=low.copy())
-    above: exp.Expr = exp.GT(this=seen.copy(), expression=high.copy())
+    seen = dialect.comparable(copied(number)) if is_float else number
+    inside = exp.Between(this=copied(seen), low=low, high=high)
+    below = exp.LT(this=copied(seen), expression=copied(low))
+    above: exp.Expr = exp.GT(this=copied(seen), expression=copied(high))
     if is_float:  # NaN is above all numbers there
-        above = exp.and_(above, exp.not_(dialect.nan_test(number.copy())), copy=False)
+        above = exp.and_(above, exp.not_(dialect.nan_test(copied(number))), copy=False)
     return exp.Case(
         ifs=[
-            exp.If(this=inside, true=within.copy()),
+            exp.If(this=inside, true=copied(within)),
             exp.If(this=below, true=bigint(lower)),
             exp.If(this=above, true=bigint(upper)),
         ]
@@ -90,9 +91,9 @@ def clamped(number: exp.Expr, lower: int, upper: int) -> exp.Expr:
         high = exp.Neg(this=exp.Literal.number(-upper))
     return exp.Case(
         ifs=[
-            exp.If(this=exp.LT(this=number.copy(), expression=low), true=low.copy()),
-            exp.If(this=exp.GT(this=number.copy(), expression=high), true=high.copy()),
-            exp.If(this=exp.Is(this=number.copy(), expression=exp.Null()).not_(), true=number.copy()),
+            exp.If(this=exp.LT(this=copied(number), expression=low), true=copied(low)),
+            exp.If(this=exp.GT(this=copied(number), expression=high), true=copied(high)),
+            exp.If(this=exp.Is(this=copied(number), expression=exp.Null()).not_(), true=copied(number)),
         ]
     )
 

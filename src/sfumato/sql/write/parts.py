@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sfumato.engines.base import PLACE_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import Dialect
+from sfumato.engines.trees import copied
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.tree import Expression
 from sfumato.plan.questions.nodes import Measured, Measurement
@@ -59,11 +60,12 @@ class Parts:
             self._arguments[measurement.argument] = (
                 canonical(argument, dialect) if measurement.kind == "values" else argument.number()
             )
+        self._positions = {argument: place for place, argument in enumerate(self._arguments)}
 
     def argument(self, measurement: Measurement) -> Typed:
         """The column that holds a measurement's argument, with the argument's type."""
         assert measurement.argument is not None
-        position = list(self._arguments).index(measurement.argument)
+        position = self._positions[measurement.argument]
         return Typed(column(f"v{position}"), self._arguments[measurement.argument].kind)
 
     @staticmethod
@@ -105,19 +107,21 @@ class Parts:
         if units:
             columns.append(named(self._unit(), "u"))
         if keys:
-            columns += [named(key.sql.copy(), name) for key, name in zip(self._keys, self.keys, strict=False)]
-            columns += [] if self._cell is None else [named(self._cell.copy(), CELL)]
+            columns += [
+                named(copied(key.sql), name) for key, name in zip(self._keys, self.keys, strict=False)
+            ]
+            columns += [] if self._cell is None else [named(copied(self._cell), CELL)]
         if arguments:
             columns += [
-                named(argument.sql.copy(), f"v{i}") for i, argument in enumerate(self._arguments.values())
+                named(copied(argument.sql), f"v{i}") for i, argument in enumerate(self._arguments.values())
             ]
         if self._shows_place:
             columns.append(named(column(PLACE_COLUMN), "i"))
-        select = exp.Select().from_(self._source.copy()).select(*columns, copy=False)
+        select = exp.Select().from_(copied(self._source)).select(*columns, copy=False)
         if self._predicate is not None:
-            select = select.where(self._predicate.sql.copy(), copy=False)
+            select = select.where(copied(self._predicate.sql), copy=False)
         if self._cell is not None:
-            select = select.where(exp.Is(this=self._cell.copy(), expression=exp.Null()).not_(), copy=False)
+            select = select.where(exp.Is(this=copied(self._cell), expression=exp.Null()).not_(), copy=False)
         for rank, most in self._measured.bounding.ranks(self.unit).items():
             select = select.where(exp.LTE(this=column(rank), expression=number(most)), copy=False)
         if self.is_open:

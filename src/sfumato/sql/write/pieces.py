@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.dialect import Dialect
+from sfumato.engines.trees import copied
 from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.sensitivity import WEIGHT
 
@@ -104,8 +105,8 @@ def double(value: exp.Expr) -> exp.Expr:
 def _cast(value: exp.Expr | int, kind: Any) -> exp.Expr:
     # What `exp.cast` gives, which reads the name of the type each time.
     if isinstance(value, exp.Cast) and value.to.this is kind:
-        return value.copy()
-    inner = number(value) if isinstance(value, int) else value.copy()
+        return copied(value)
+    inner = number(value) if isinstance(value, int) else copied(value)
     return exp.Cast(this=inner, to=exp.DataType(this=kind))
 
 

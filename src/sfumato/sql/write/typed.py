@@ -9,6 +9,7 @@ from sqlglot import exp
 from sfumato._dataclasses import dataclass
 from sfumato.engines.dialect import Dialect
 from sfumato.engines.forms import group_form, one_form
+from sfumato.engines.trees import copied
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Column, Expression
 from sfumato.schema import Kind
@@ -27,7 +28,7 @@ class Typed:
 
     def copy(self) -> Typed:
         """The same, with a tree of its own: a tree has one parent."""
-        return Typed(self.sql.copy(), self.kind)
+        return Typed(copied(self.sql), self.kind)
 
     def number(self) -> Typed:
         """As a number of known type: a BIGINT column stays, whatever else counts as a number is a DOUBLE."""
