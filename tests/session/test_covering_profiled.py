@@ -140,5 +140,32 @@ def test_no_row_that_limits_leave_out_is_forgotten_on_several_levels(sessions):
     ends = release.interval(SURE).to_pylist()
     assert len(ends) == len(known) == 4
     for row in ends:
+        assert row["c0_high"] == math.inf  # limits hold for all levels together, and a profile is of one
         for at, true in enumerate(known[row["k"]]):
             assert row[f"c{at}_low"] - 1e-3 <= true <= row[f"c{at}_high"] + 1e-3, (columns[at], row)
+
+
+@pytest.mark.parametrize("key", ["", "g"])
+def test_of_values_that_nobody_vouches_for_a_profile_of_rows_says_nothing(sessions, key):
+    """Distinct values have a limit of their own, for which no bound on rows left out holds."""
+    by = (f"{key} AS k, ", f" GROUP BY {key}") if key else ("", "")
+    text = f"SELECT {by[0]}COUNT(*) AS n, COUNT(DISTINCT z) AS d FROM t{by[1]}"
+    release = sessions("two groups", None).sql(text).release(epsilon=10**5)
+    for ends in release.interval(SURE).to_pylist():
+        assert math.isfinite(ends["n_high"])
+        assert ends["d_high"] == math.inf
+
+
+def test_a_profile_of_groups_is_not_for_several_levels():
+    """A unit is in more groups on two levels than on one: nothing is said of tables where it is in few."""
+    unit = sf.PrivacyUnit("who", max_groups=1)
+    table = sf.PrivateTable("t", source=WIDE, unit=unit, schema=SCHEMA)
+    with sf.Session(table, budget=sf.Budget(10**8, "0.5")) as session:
+        session.profile("t", MANY, by="city")
+        one, two = (
+            session.sql(f"SELECT city, COUNT(*) AS n FROM t GROUP BY {by}").release(epsilon=500, delta="1e-6")
+            for by in ("city", "ROLLUP(city)")
+        )
+        assert "is in more than" in str(one)
+        assert "is in more than" not in str(two)
+        assert {row["n_high"] for row in two.interval(SURE).to_pylist()} == {math.inf}
