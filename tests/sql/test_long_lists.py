@@ -33,6 +33,9 @@ FORMS = (
     "SELECT COUNT(*) AS n FROM visits WHERE {list} AND nobody = 3",
     "SELECT COUNT(*) AS n FROM visits WHERE age.in ({long}) OR in ({long})",
     "SELECT COUNT(*) AS n FROM visits WHERE {deep}{list}{closed}",
+    "SELECT COUNT(*) AS n FROM visits WHERE age IN ( -- IN (77,\n{long}) OR {list}",
+    "SELECT COUNT(*) AS n FROM visits WHERE age IN -- IN\r({long}) OR age IN /* IN (7) */ ({long}) OR {list}",
+    "SELECT COUNT(*) AS n FROM visits WHERE POSITION('a' IN ({long})) > 1 OR {list}",
 )
 ODD = (
     "NULL", "TRUE", "- 3", "+3", "(4)", ".5", "5.", "1_000", "0x1F", "1e999", "9" * 19, "9" * 41, "''''",
@@ -98,6 +101,14 @@ def _compare(seed: int, count: int, monkeypatch: pytest.MonkeyPatch) -> int:
 
 def test_lists_are_read_as_if_each_constant_were_read_alone(monkeypatch):
     assert 4 <= _compare(1, 24, monkeypatch) <= 20
+
+
+@pytest.mark.parametrize("form", FORMS[-3:])
+def test_a_list_begins_where_the_tokenizer_finds_it_to_begin(monkeypatch, form):
+    text = form.format(long=", ".join(map(str, range(40))), list="age IN (1)")
+    folded = _outcome(text)
+    monkeypatch.setattr(listed, "_LIST", re.compile("(?!)"))
+    assert folded == _outcome(text)
 
 
 @pytest.mark.stats

@@ -195,6 +195,8 @@ _SPELT = sorted(
 def _literal(_: Parser, node: exp.Literal, __: int) -> Expression:
     if node.is_string:
         return _text(node.this)
+    if listed_in(node) is not None:  # behind an IN that looks for no value, such as POSITION's
+        raise unknown(exp.Tuple())
     return number(node.this)
 
 

@@ -3,7 +3,7 @@
 A list is taken out of the text before it is tokenized, blanks in its place so that all places stay the same.
 What the tokenizer makes of the rest says whether it was a list at all, and not a part of a text, of a quoted
 name or of a comment: only where it finds `IN`, `(`, the mark that was left there and `)` is the list put
-back, as the text of that one token. Up to `IN (` both texts are the same, so that a list begins there.
+back, as the text of that one token. Up to that `(` both texts are the same, so that the list begins there.
 """
 
 from __future__ import annotations
@@ -67,7 +67,11 @@ def tokens_of(text: str, tokenize: Callable[[str], list[Token]]) -> list[Token]:
     if not places:
         return tokenize(text)
     tokens = tokenize(_LIST.sub(_blanked, text))
-    lists = [at for at, token in enumerate(tokens) if token.start in places and _is_mark(tokens, at)]
+    lists = [
+        at
+        for at, token in enumerate(tokens)
+        if _is_mark(tokens, at) and _begins(tokens[at - 1], places.get(token.start))
+    ]
     if len(lists) < len(places):
         return tokenize(text)
     for at in lists:
@@ -84,6 +88,11 @@ def _blanked(found: re.Match[str]) -> str:
     before = found[0][: found.start(1) - found.start()]
     blank = _LINE.sub(lambda line: " " * len(line[0]), found[1])
     return f"{before}{blank[:-1]}0{found[0][found.end(1) - found.start() :]}"
+
+
+def _begins(opening: Token, found: re.Match[str] | None) -> bool:
+    """Whether this parenthesis is that of a list, which may begin in a comment that ends within it."""
+    return found is not None and opening.start == found.start() + found[0].index("(")
 
 
 def _is_mark(tokens: list[Token], at: int) -> bool:
