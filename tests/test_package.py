@@ -9,6 +9,8 @@ import sys
 import types
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
@@ -101,6 +103,8 @@ schema = {"city": sf.Enum("a", "b"), "x": sf.Int(0, 2)}
 rows = sf.PrivateTable("rows", source="rows.csv", unit=sf.PrivacyUnit("id", max_groups=1), schema=schema)
 opened = sf.Session(rows, budget=sf.Budget(epsilon=2, delta=1e-6), ledger="rows.ledger")
 str(opened.sql("SELECT city, COUNT(*) AS n, SUM(x) AS s FROM rows GROUP BY city").release(epsilon=0.3))
+rows = sf.PrivateTable("rows", source="rows.parquet", unit=sf.PrivacyUnit.row(), schema={"x": sf.Int(0, 2)})
+str(sf.Session(rows, budget=sf.Budget(epsilon=2)).sql("SELECT COUNT(*) AS n FROM rows").release(epsilon=0.3))
 print(*session & heavy, *(set(sys.modules) & heavy))
 """
 
@@ -108,12 +112,25 @@ print(*session & heavy, *(set(sys.modules) & heavy))
 def test_neither_a_session_nor_its_first_answer_loads_what_it_does_not_need(tmp_path):
     # Each of these takes a quarter of the time of all other imports, or more.
     heavy = {"scipy", "pandas", "matplotlib", "rich", "polars", "psycopg", "pyarrow.compute", "numpy.f2py"}
+    heavy |= {"pyarrow.parquet", "pyarrow.fs", "pyarrow.dataset", "pydantic", "typer", "ssl", "asyncio"}
+    beside = "anonymity attacks audit book catalog cli demo dossier explain games lab local plots validation"
+    heavy |= {f"sfumato.{name}" for name in beside.split()}
+    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "rows.parquet")
     code = f"import sys; heavy = {heavy!r}\n{_FIRST_ANSWER}"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert loaded.stdout.split() == []
     assert importlib.import_module("pandas")  # or that it is not loaded would say nothing
+
+
+def test_dataclasses_are_those_that_are_made_quickly():
+    made = {
+        path
+        for path in SOURCES
+        if re.search(r"^from dataclasses import.*\bdataclass\b", path.read_text(), re.M)
+    }
+    assert {path.name for path in made} <= {"_lattice.py"}  # which is ordered
 
 
 def test_nothing_in_the_package_reaches_for_the_test_helpers():

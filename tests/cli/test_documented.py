@@ -9,10 +9,14 @@ import typer
 from sfumato.catalog import Catalog
 from sfumato.catalog.keys import ENVIRONMENT, KEYS
 from sfumato.cli import app
+from sfumato.cli.commands import COMMANDS
 from sfumato.cli.failures import FAILURES
 
 DOCS = Path(__file__).parents[2] / "docs"
 CLI, CATALOG = (DOCS / "cli.md").read_text(), (DOCS / "catalog.md").read_text()
+
+
+ROOT = typer.main.get_command(app)
 
 
 def commands(command, path=()):
@@ -23,7 +27,9 @@ def commands(command, path=()):
         yield path, command
 
 
-ALL = list(commands(typer.main.get_command(app)))
+for name in COMMANDS:
+    ROOT.loaded(name)
+ALL = list(commands(ROOT))
 
 
 @pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(path) for path, _ in ALL])
@@ -40,6 +46,12 @@ def test_every_command_and_option_is_described(path, command):
     if path[0] in ("query", "quote", "ledger"):
         assert "--ledger" in {option for parameter in command.params for option in parameter.opts}
     assert command.help
+
+
+def test_the_list_says_of_each_command_what_it_says_of_itself():
+    assert list(ROOT.commands) == list(COMMANDS)
+    own = {name: command.short_help or command.help for name, command in ROOT.commands.items()}
+    assert own == {name: line for name, (_, line) in COMMANDS.items()}
 
 
 def test_no_line_of_any_help_page_breaks_off(cli):

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from commands import forked
+from sfumato.cli.commands import COMMANDS
 
 BY_CITY = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
 COMMAND = [sys.executable, "-m", "sfumato"]
@@ -25,9 +26,19 @@ def test_version(process):
 
 
 def test_help_and_completion_load_nothing_heavy():
-    code = "import sys; from sfumato.cli import app; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert not {"numpy", "scipy", "duckdb", "pyarrow", "sqlglot", "matplotlib"} & set(loaded.split())
+    code = """
+import atexit, sys
+from sfumato.cli import main
+atexit.register(lambda: print(*sys.modules))
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split("\n")[-2].split())
+    heavy = {"numpy", "scipy", "duckdb", "pyarrow", "sqlglot", "matplotlib", "flint", "pydantic", "rich"}
+    assert not heavy & loaded
+    ours = {name for name in loaded if name.startswith("sfumato.") and not name.startswith("sfumato.cli.")}
+    assert ours == {"sfumato._lazy", "sfumato.cli", "sfumato.errors", "sfumato.render"}
+    assert not {f"sfumato.cli.{module}" for module, _ in COMMANDS.values()} & loaded
 
 
 def test_the_shell_can_complete(process):
@@ -184,18 +195,20 @@ def _debited(path):
         return False
 
 
-def test_an_interrupt_while_loading_ends_quietly():
-    code = """
+@pytest.mark.parametrize("module", ["app", "ask"])
+def test_an_interrupt_while_loading_ends_quietly(module):
+    code = f"""
 import sys
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
-        if name == "sfumato.cli.ask":
+        if name == "sfumato.cli.{module}":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupting())
 from sfumato.cli import main
 main()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", code, "query", BY_CITY]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 

@@ -7,11 +7,13 @@ import logging
 import os
 import traceback
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlglot import exp, parse_one
 
+from sfumato.engines._door import COMMON, FUNCTIONS
 from sfumato.errors import EngineFailed, SfumatoError
 
 CANARY = "canary-4711"
@@ -334,3 +336,11 @@ def test_cursors_keep_the_settings(held):
             "python_enable_replacements": "false",
         }
         assert cursor.execute(query, ["enable_progress_bar"]).fetchall() == [("false",)]
+
+
+@pytest.mark.duckdb
+def test_the_engine_lists_the_common_functions_as_those_of_their_arguments_alone():
+    with duckdb.connect() as connection:
+        listed = {name for (name,) in connection.execute(FUNCTIONS).fetchall()}
+    assert listed >= COMMON
+    assert not {"random", "now", "nextval", "current_setting"} & listed

@@ -29,6 +29,18 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return found
 
 
+def test_an_engine_that_was_asked_how_to_write_goes_on_with_that_instance(
+    made: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DuckDB, "_dialect", None)  # as in a new process
+    engine = DuckDB()
+    assert engine.dialect is engine.dialect
+    engine.attach("t", rows(1, 2), {"a": "integer"})
+    assert numbers(engine, "t") == [1, 2]
+    assert len(made) == 1
+    engine.close()
+
+
 def rows(*numbers: int) -> pa.Table:
     return pa.table({"a": list(numbers)})
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from sfumato.cli.failures import reported
-from sfumato.cli.ledger import DatasetNeeded
+from sfumato.cli.ledger import DatasetNeeded, app
 from sfumato.cli.opening import (
     acting,
     begun_ledger,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sfumato.games import Grants, Request
     from sfumato.ledger import Budget
 
-__all__ = ["allot", "take_back"]
+__all__ = ["app"]
 
 
 class _Rule(StrEnum):
@@ -40,6 +40,7 @@ class _Rule(StrEnum):
 Pairs = list[str]
 
 
+@app.command("allot")
 @reported
 @spread
 def allot(
@@ -115,6 +116,7 @@ def allot(
             )
 
 
+@app.command("take-back")
 @reported
 @spread
 def take_back(dataset: DatasetNeeded, reason: ReasonOption, *, place: LedgerOptions) -> None:

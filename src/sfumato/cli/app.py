@@ -8,35 +8,16 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from sfumato.cli import (
-    allot,
-    anonymity,
-    ask,
-    attack,
-    audit,
-    counts,
-    dossier,
-    lab,
-    ledger,
-    listing,
-    local,
-    prepare,
-    profile,
-    rehearse,
-    story,
-    tables,
-    validate,
-    words,
-)
+from sfumato.cli.commands import MARKUP, Late
 from sfumato.cli.failures import tell
-from sfumato.cli.output import emit_json, is_terminal, say
+from sfumato.cli.output import emit_json, say
+from sfumato.cli.process import is_ours
 
 __all__ = ["app", "main"]
 
 
-class _Root(TyperGroup):
+class _Root(Late):
     """The commands; with --json, wrong usage is told as JSON, too."""
 
     def main(
@@ -88,36 +69,9 @@ app = typer.Typer(
     help="Ask a table that you may not see, and get numbers with honest error bars.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich" if is_terminal() else None,
+    rich_markup_mode=MARKUP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(story.demo)
-app.command("init")(tables.init)
-app.command("schema")(tables.schema)
-app.command("validate")(validate.validate)
-app.command("prepare")(prepare.prepare)
-app.command("quote")(ask.quote)
-app.command("query")(ask.query)
-app.command("rehearse")(rehearse.rehearse)
-app.command("histogram")(counts.histogram)
-app.command("crosstab")(counts.crosstab)
-app.command("profile")(profile.profile)
-app.command("explain")(words.explain)
-app.command("functions")(listing.functions)
-app.add_typer(local.app, name="local")
-app.command("anonymity")(anonymity.anonymity)
-app.add_typer(attack.app, name="attack")
-app.command("lab")(lab.lab)
-app.command("audit")(audit.audit)
-app.command("check")(dossier.check)
-app.command("card")(dossier.card)
-ledger.app.command("allot")(allot.allot)
-ledger.app.command("take-back")(allot.take_back)
-app.add_typer(ledger.app, name="ledger")
-for _listed in (app, local.app, attack.app, ledger.app):
-    for _command in _listed.registered_commands:
-        # Said so, a line that does not fit beside the name goes on below; otherwise it is cut.
-        _command.short_help = (getattr(_command.callback, "__doc__", None) or "").partition("\n")[0]
 
 
 def _version(asked: bool) -> None:
@@ -152,6 +106,7 @@ def main() -> None:
         if reconfigure is not None:
             # What our own text does not spell out (a help page, a public label) must not end in a crash.
             reconfigure(errors="replace")
+    is_ours()
     try:
         app(prog_name="sfumato")
     except KeyboardInterrupt:  # between two commands' own handling of it

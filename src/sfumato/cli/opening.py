@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfumato.cli.output import unbroken
+from sfumato.cli.process import all_is_loaded
 from sfumato.errors import (
     AccessDenied,
     CatalogUnusable,
@@ -77,6 +78,7 @@ def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
     from sfumato.ledger import Ledger
     from sfumato.session import Session, declaration_of
 
+    all_is_loaded()
     catalog.admit(dataset)
     _own_ledger(catalog)
     engine = catalog.engine.open()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from sqlglot import exp
 
-from sfumato.engines._door import FUNCTIONS, is_plain_select
+from sfumato.engines._door import FUNCTIONS, Functions, is_plain_select
 from sfumato.engines._known_hash import is_known
 from sfumato.engines._origins import describe
 from sfumato.engines._paths import pattern
@@ -145,8 +145,10 @@ class DuckDB:
     def dialect(self) -> Dialect:
         """How statements are written for it: choices by its own hash where that is the one on record."""
         if DuckDB._dialect is None:
-            self._check_open()
-            self._connect().close()
+            with self._lock:
+                self._check_open()
+                if self._connection is None:
+                    self._connection = self._connect()  # the first table goes on with it
         assert DuckDB._dialect is not None
         return DuckDB._dialect
 
@@ -241,13 +243,14 @@ class DuckDB:
             # Beside this thread, and to its end: Ctrl-C must not leave a door half shut.
             if not self._locked and not run(lambda: _succeeds(self._shut), lambda: None, timeout=None):
                 raise EngineFailed(_STALE)
-            cursor, tables, functions = self._connection.cursor(), tuple(self._tables), self._functions
+            cursor, tables = self._connection.cursor(), tuple(self._tables)
             held = self._held
             named = {node.name.lower() for node in nodes_of(statement) if isinstance(node, exp.Table)}
             watched = [table for key, table in self._tables.items() if key in named]
 
         def read() -> Any:
             before = [table.stamps() for table in watched]
+            functions = Functions(lambda: _listed(cursor))
             texts = [self.dialect.text(tree) for tree in (statement, guard) if tree]
             for text in texts:
                 parsed = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchall()[0][0]
@@ -384,8 +387,6 @@ class DuckDB:
                 connection.close()
                 raise
             self._connection = connection
-        if not DuckDB._functions:
-            DuckDB._functions = frozenset(row[0] for row in connection.execute(FUNCTIONS).fetchall())
         names = {path for table in self._tables.values() for path in table.paths}
         paths = sorted(names | {pattern(path) for path in names})
         connection.execute("SET allowed_paths = $paths", {"paths": paths})
@@ -397,6 +398,13 @@ class DuckDB:
 def _create(connection: Any, tables: Iterable[Table]) -> None:
     for table in tables:
         table.create(connection)
+
+
+def _listed(cursor: Any) -> frozenset[str]:
+    """The functions of their arguments alone, as this DuckDB lists them."""
+    if not DuckDB._functions:
+        DuckDB._functions = frozenset(row[0] for row in cursor.execute(FUNCTIONS).fetchall())
+    return DuckDB._functions
 
 
 def _fetched(cursor: Any, text: str) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quote import Quote
 from sfumato.plan.questions.nodes import Report
