@@ -23,7 +23,7 @@ from itertools import accumulate
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
-from sfumato.samplers import scalar
+from sfumato.samplers import rough, scalar
 from sfumato.samplers.enclosure import Enclosure, below_one, exp_minus, quotient
 from sfumato.samplers.stream import Stream
 
@@ -195,6 +195,13 @@ class Law:
         return starts, ends
 
     @cached_property
+    def about(self) -> rough.About | None:
+        """The law in floats, which decide on most draws that are made one at a time."""
+        if self.blocks > COARSE:
+            return None
+        return rough.about(self.slope, self.curvature, self.exponent, self.blocks, self.sides, self.discrete)
+
+    @cached_property
     def _made(self) -> dict[int, tuple[list[int], list[int]]]:
         return {}
 
@@ -214,6 +221,8 @@ class Law:
         """The index of the symbol that a uniform U falls into; its first `known` bits may be given."""
         if known == 0:
             value, known = stream.bits(_WORD), _WORD
+            if (found := rough.symbol(self.about, value)) is not None:
+                return found
         while True:
             lower, upper = self.thresholds(known)
             # U lies in [value, value + 1) / 2**known: surely at or after C_i, surely before C_j.
@@ -321,6 +330,12 @@ def is_accepted(
         known: their number.
     """
     place = _Place(stream, law, position, size)
+    if known == 0:
+        value, known = stream.bits(_WORD), _WORD
+        closest, _ = place.ends(_WORD + scalar.GUARD)  # drawn as exact arithmetic would draw it
+        sure = rough.accepted(law.about, block if block >= 0 else ~block, law.least(block), closest, value)
+        if sure is not None:
+            return sure
     return scalar.is_below(
         stream, lambda bits: box_chance(law, block, *place.ends(bits), bits), value=value, known=known
     )

@@ -11,6 +11,7 @@ from sfumato.samplers.stream import Stream
 __all__ = ["bernoulli", "bernoulli_exp", "geometric", "is_below", "uniform"]
 
 _STEP = 64  # bits by which a lazily known real number is extended
+GUARD = 32  # bits that a number is enclosed to beyond those of the uniform that it is compared with
 
 
 def uniform(stream: Stream, bound: int) -> int:
@@ -33,11 +34,10 @@ def is_below(stream: Stream, bounds: Callable[[int], Enclosure], *, value: int =
     while True:
         if known == 0:
             value, known = stream.bits(_STEP), _STEP
-        guard = 32
-        lower, upper = bounds(known + guard)
-        if (value + 1) << guard <= lower:
+        lower, upper = bounds(known + GUARD)
+        if (value + 1) << GUARD <= lower:
             return True
-        if value << guard >= upper:
+        if value << GUARD >= upper:
             return False
         value = (value << _STEP) | stream.bits(_STEP)
         known += _STEP
