@@ -33,6 +33,7 @@ OPTIONS = [
     {"slots": True},
     {},
 ]
+NAMES = ("__init__", "__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__")
 LISTS = [(), *((kind,) for kind in KINDS), *itertools.pairwise(KINDS), tuple(KINDS)]
 
 
@@ -160,9 +161,12 @@ def test_an_attribute_that_is_no_field_is_refused_as_fields_are():
 
 def test_methods_are_written_on_first_use():
     cls = _twins(["bare"], OPTIONS[0])[1]
-    assert not any(inspect.isfunction(cls.__dict__[name]) for name in ("__init__", "__eq__", "__hash__"))
-    assert cls(1) == cls(1)
-    assert all(inspect.isfunction(cls.__dict__[name]) for name in ("__init__", "__eq__"))
+    assert not any(inspect.isfunction(cls.__dict__[name]) for name in NAMES)
+    assert (cls(1) == cls(1), hash(cls(1)) == hash(cls(1)), repr(cls(1))) == (True, True, "Value(f0=1)")
+    for act in (setattr, delattr):
+        with pytest.raises(FrozenInstanceError):
+            act(cls(1), "f0", *([2] if act is setattr else []))
+    assert all(inspect.isfunction(cls.__dict__[name]) for name in NAMES)
     assert cls.__init__.__qualname__ == "Value.__init__"
 
 

@@ -1,8 +1,7 @@
 """The standard `dataclass` at a fraction of its cost: a package has hundreds, and a process uses few of them.
 
 The standard decorator writes six functions as text for each class, and compiles them while the module loads.
-Here `__init__`, `__eq__` and `__hash__`, which must be fast, are written when a class first uses them; the
-methods that print and guard fields are closures.
+Here each is written when a class first uses it, and those that print and guard fields are no text at all.
 
 What comes out is a dataclass: `fields`, `replace`, `asdict`, `match` and pickling work. Type checkers read
 the standard decorator in its place. `tests/test_dataclasses.py` holds the two against each other.
@@ -50,7 +49,7 @@ def _dataclass(
         if init:
             methods["__init__"] = _Late(_init, made, frozen)
         if repr:
-            methods["__repr__"] = _repr(made)
+            methods["__repr__"] = _Late(_repr, made, frozen)
         if eq:
             methods["__eq__"] = _Late(_eq, made, frozen)
             if not explicit_hash:
@@ -60,7 +59,8 @@ def _dataclass(
                 raise TypeError(
                     f"The frozen dataclass {made.__name__} guards its fields itself; leave this to it."
                 )
-            methods |= _guard(made)
+            methods["__setattr__"] = _Late(_setattr, made, frozen)
+            methods["__delattr__"] = _Late(_delattr, made, frozen)
             if slots:
                 methods |= {"__getstate__": _get_state, "__setstate__": _set_state}
         for name, method in methods.items():
@@ -82,7 +82,7 @@ class _Late:
 
     __slots__ = ("cls", "frozen", "write")
 
-    def __init__(self, write: Callable[[Any, bool], FunctionType], cls: type, frozen: bool) -> None:
+    def __init__(self, write: Callable[[Any, bool], Any], cls: type, frozen: bool) -> None:
         self.write, self.cls, self.frozen = write, cls, frozen
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -165,18 +165,18 @@ def _written(
     return function
 
 
-def _repr(cls: Any) -> Callable[[Any], str]:
+def _repr(cls: Any, _frozen: bool) -> Callable[..., Any]:
+    """`__repr__`: the class with its fields by name, less those that are not to be shown."""
     names = tuple(field.name for field in dataclasses.fields(cls) if field.repr)
 
-    @recursive_repr()
     def __repr__(self: Any) -> str:  # noqa: N807
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
-    return __repr__
+    return recursive_repr()(__repr__)
 
 
-def _guard(cls: Any) -> dict[str, Callable[..., None]]:
-    """`__setattr__` and `__delattr__` of a frozen dataclass."""
+def _setattr(cls: Any, _frozen: bool) -> Callable[..., Any]:
+    """`__setattr__` of a frozen dataclass: no field can be set, nor anything else but in a class below it."""
     names = frozenset(field.name for field in dataclasses.fields(cls))
 
     def __setattr__(self: Any, name: str, value: object) -> None:  # noqa: N807
@@ -184,12 +184,19 @@ def _guard(cls: Any) -> dict[str, Callable[..., None]]:
             raise FrozenInstanceError(f"cannot assign to field {name!r}")
         super(cls, self).__setattr__(name, value)
 
+    return __setattr__
+
+
+def _delattr(cls: Any, _frozen: bool) -> Callable[..., Any]:
+    """`__delattr__` of a frozen dataclass, likewise."""
+    names = frozenset(field.name for field in dataclasses.fields(cls))
+
     def __delattr__(self: Any, name: str) -> None:  # noqa: N807
         if type(self) is cls or name in names:
             raise FrozenInstanceError(f"cannot delete field {name!r}")
         super(cls, self).__delattr__(name)
 
-    return {"__setattr__": __setattr__, "__delattr__": __delattr__}
+    return __delattr__
 
 
 def _get_state(self: Any) -> list[Any]:
