@@ -27,11 +27,9 @@ from sfumato.plan.questions.terms import Col
 from sfumato.purchase import Bought, Purchase, buy
 from sfumato.schema import PrivateTable, PublicTable, dataset_of
 from sfumato.session.attaching import Attached, attach, declaration_of
-from sfumato.session.choices import Choice, Crossing, first_above, most_common
 from sfumato.session.lately import Lately
 from sfumato.session.profile import buy_profile
 from sfumato.session.query import Query
-from sfumato.session.rehearsal import rehearsal
 from sfumato.session.release import Release
 from sfumato.session.texts import Texts
 from sfumato.session.unreadable import buy_unread
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
     from sfumato.plan.expressions.tree import Expression
     from sfumato.plan.prices.quoting import Quote
     from sfumato.plan.questions.nodes import Measured, Report
+    from sfumato.session.choices import Choice, Crossing
     from sfumato.session.intervals import Known
     from sfumato.validation import Validation
 
@@ -198,6 +197,8 @@ class Session(NotAList):
             seed: The same seed makes the same rows.
         """
         budgets = {name: dataset.budget for name, dataset in self._datasets.items()}
+        from sfumato.session.rehearsal import rehearsal
+
         return rehearsal(self.tables.values(), budgets, seed=seed)
 
     def validate(self) -> Validation:
@@ -254,6 +255,8 @@ class Session(NotAList):
         count: int = 1,
     ) -> Choice:
         """The most common value of a column, or the first few; see `choices.most_common`."""
+        from sfumato.session.choices import most_common
+
         return most_common(self, column, epsilon, table=table, among=among, count=count)
 
     def profile(
@@ -319,6 +322,8 @@ class Session(NotAList):
         self, questions: Sequence[Query | str], threshold: Rational, epsilon: Rational
     ) -> Crossing:
         """The first of several questions whose answer reaches a threshold; see `choices.first_above`."""
+        from sfumato.session.choices import first_above
+
         return first_above(self, questions, threshold, epsilon)
 
     def dataset_of(self, report: Report) -> Dataset:
