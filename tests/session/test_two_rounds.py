@@ -17,6 +17,7 @@ from sfumato.plan.prices import bundle
 from sfumato.plan.questions.spread import Spread
 from sfumato.session import noise, query
 from sfumato.session.payload import Answer
+from sfumato.session.texts import Texts
 from sfumato.sql.write import choice
 from sfumato.testing import compare, record, replay, seeded
 from sfumato.testing.replaying import lost
@@ -251,6 +252,7 @@ def test_answers_of_one_round_stay_free(monkeypatch):
         with monkeypatch.context() as before:
             before.setattr(bundle, "selection_of", lambda *a, rounds, **more: right(*a, **more))
             earlier = session.sql(text).release(epsilon=PRICE, delta=DELTA)
+        session.texts = Texts(session.tables)  # as a later process, which has kept no quote
         again = session.sql(text).release(epsilon=PRICE, delta=DELTA)
     assert not isinstance(earlier.quote.selection, sf.AdaptiveSelection)
     assert isinstance(again.quote.selection, sf.AdaptiveSelection)
