@@ -1,4 +1,4 @@
-"""What floats decide about a single draw is what exact arithmetic decides, from the same bits."""
+"""What floats decide about draws is what exact arithmetic decides, from the same bits."""
 
 from __future__ import annotations
 
@@ -6,24 +6,42 @@ from bisect import bisect_right
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from sfumato.samplers import discrete, rough
 from sfumato.samplers import law as laws
-from sfumato.samplers import rough
 from sfumato.samplers.law import Law, box_chance, draw
+from sfumato.samplers.table import Table
 
 SCALES = [Fraction(s) for s in ("0.001", "1/3", "1", "10", "1000", "123456.789", "1e12", "1e16")]
 OFFSETS = sorted({sign * (1 << bits) for sign in (-1, 1) for bits in (0, 10, 22, 26, 31, 33, 40)} | {0})
 
 
-def all_laws(scale: Fraction) -> list[Law]:
+def all_laws(scale: Fraction, limit: int = laws.COARSE) -> list[Law]:
     return [
-        laws.geometric(1 / scale, limit=laws.COARSE),
-        laws.laplace(scale, limit=laws.COARSE),
-        laws.gaussian(scale**2, limit=laws.COARSE),
-        laws.laplace(scale, discrete=False, limit=laws.COARSE),
-        laws.gaussian(scale**2, discrete=False, limit=laws.COARSE),
+        laws.geometric(1 / scale, limit=limit),
+        laws.laplace(scale, limit=limit),
+        laws.gaussian(scale**2, limit=limit),
+        laws.laplace(scale, discrete=False, limit=limit),
+        laws.gaussian(scale**2, discrete=False, limit=limit),
     ]
+
+
+def without_floats(law: Law) -> Law:
+    exact = replace(law)
+    exact.__dict__["about"] = None
+    return exact
+
+
+def wrong_tables(law: Law) -> int:
+    """Slots that a table from floats decides otherwise, and boundaries that it does not enclose."""
+    table, exact = Table(law), Table(without_floats(law))
+    return int(
+        np.sum(table.lookup != exact.lookup)
+        + np.sum(table._lower > exact._lower)
+        + np.sum(table._upper < exact._upper)
+    )
 
 
 def wrong_symbols(law: Law) -> int:
@@ -76,8 +94,7 @@ def test_the_margin_is_much_wider_than_the_errors(scale):
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(10), Fraction(98765, 100)], ids=str)
 def test_draws_and_the_bits_they_take_are_those_of_exact_arithmetic(scale, tools):
     for law in all_laws(scale):
-        exact = replace(law)
-        exact.__dict__["about"] = None
+        exact = without_floats(law)
         one, other = tools.Seeded(7), tools.Seeded(7)
         digits = 0 if law.discrete else 64
         drawn = [draw(one, law, digits) for _ in range(60)]
@@ -89,6 +106,26 @@ def test_no_exact_boundary_is_made_for_a_single_draw(stream):
     for law in all_laws(Fraction(1000)):
         draw(stream, law, 0 if law.discrete else 64)
         assert not law._made
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(10), Fraction(98765, 100)], ids=str)
+def test_tables_from_floats_decide_as_those_from_integers(scale, tools):
+    for law in all_laws(scale, laws.FINE):
+        assert wrong_tables(law) == 0
+        assert not law._made
+        if law.discrete:
+            drawn = [np.empty(3000, np.int64) for _ in range(2)]
+            for which, out in zip((law, without_floats(law)), drawn, strict=True):
+                discrete.fill(tools.Seeded(3), Table(which), out)
+            assert np.array_equal(*drawn)
+
+
+def test_a_boundary_next_to_the_edge_of_a_slot_is_left_to_integers():
+    law = laws.laplace(Fraction(10))
+    edge = rough.About(1.0, 0.0, 1.0, 1.0, [0.0, 0.25, 0.5 + 2.0**-30])
+    assert rough.boundaries(law.about, 48) is not None
+    assert rough.boundaries(edge, 48) is None
+    assert rough.boundaries(replace(edge, starts=[0.0, 0.3, 0.5 + 2.0**-30]), 48) is not None
 
 
 def test_what_is_beyond_floats_is_drawn_in_integers(stream):
@@ -108,3 +145,5 @@ def test_the_search_finds_planted_bugs(stream, monkeypatch, bug):
         monkeypatch.setattr(rough, "_WORD", 2.0**-65)
     found = [(wrong_symbols(law), wrong_chances(law, stream)) for law in all_laws(Fraction(1000))]
     assert sum(map(sum, found))
+    if bug != "half a chance":
+        assert sum(map(wrong_tables, all_laws(Fraction(1000), laws.FINE)))

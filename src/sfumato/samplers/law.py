@@ -196,9 +196,7 @@ class Law:
 
     @cached_property
     def about(self) -> rough.About | None:
-        """The law in floats, which decide on most draws that are made one at a time."""
-        if self.blocks > COARSE:
-            return None
+        """The law in floats, which decide on most draws."""
         return rough.about(self.slope, self.curvature, self.exponent, self.blocks, self.sides, self.discrete)
 
     @cached_property

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
+from sfumato.samplers import rough
 from sfumato.samplers.law import SURE, TAIL, TEST, Law, finish, is_accepted
 from sfumato.samplers.stream import Integers, Stream, Words64
 
@@ -80,28 +81,43 @@ class Table:
         law = self.law
         if not law.single and law.drop((law.blocks - 1) * law.width + law.sides[0][1], law.reach) > _STEEPEST:
             raise InvalidParameter("A table needs blocks that are narrow against the law's scale.")
-        lower, upper = law.boundaries(self.prefix + self.suffix)
         put = object.__setattr__
+        kinds, blocks = zip(*law.symbols, strict=True)
+        put(self, "_kinds", np.array(kinds, np.int8))
+        put(self, "_blocks", np.array(blocks, np.int64))
+        lower, upper = self._boundaries()
+        put(self, "_lower", lower)
+        put(self, "_upper", upper)
         put(self, "lookup", self._slots(lower, upper))
-        # The last symbol is a large one, so that every boundary is far from 1 and fits a word.
-        put(self, "_lower", np.array(lower, np.uint64))
-        put(self, "_upper", np.array(upper, np.uint64))
-        put(self, "_kinds", np.array([kind for kind, _ in law.symbols], np.int8))
-        put(self, "_blocks", np.array([block for _, block in law.symbols], np.int64))
         put(self, "_shape", (float(law.slope * law.width), float(law.curvature * law.width**2)))
         put(self, "_reach", float(law.reach / law.width))
         near, falls = self._boxes()
         put(self, "_near", near)
         put(self, "_falls", falls)
 
-    def _slots(self, lower: list[int], upper: list[int]) -> NDArray[np.int16]:
+    def _boundaries(self) -> tuple[Words64, Words64]:
+        """Words below and above where symbols begin: wide ones from floats, where no slot depends on them."""
+        known = self.prefix + self.suffix
+        near = rough.boundaries(self.law.about, self.suffix) if known == _PREFIX + _SUFFIX else None
+        if near is not None:
+            return near
+        # The last symbol is a large one, so that every boundary is far from 1 and fits a word.
+        lower, upper = self.law.boundaries(known)
+        return np.array(lower, np.uint64), np.array(upper, np.uint64)
+
+    def _slots(self, lower: Words64, upper: Words64) -> NDArray[np.int16]:
         """The table: slot s is decided for a sure box if all of [s, s+1) / 2**prefix lies in it."""
+        sure = np.flatnonzero(self._kinds == SURE)
+        suffix, rest = np.uint64(self.suffix), np.uint64((1 << self.suffix) - 1)
+        begins = upper[sure]
+        first = ((begins >> suffix) + ((begins & rest) > 0)).astype(np.int64)
+        ends = np.append(lower[1:] >> suffix, np.uint64(1 << self.prefix))
+        last = np.maximum(ends[sure].astype(np.int64), first)
+        # Boxes lie in the order of their symbols: what no box decides, and then what one does, in turns.
+        lengths = np.diff(np.column_stack((first, last)).ravel(), prepend=0)
+        values = np.column_stack((np.full(sure.size, UNDECIDED), self._blocks[sure])).ravel()
         slots = np.full(1 << self.prefix, UNDECIDED, np.int16)
-        ends = [*lower[1:], 1 << (self.prefix + self.suffix)]
-        for (kind, block), begin, end in zip(self.law.symbols, upper, ends, strict=True):
-            first, last = -(-begin >> self.suffix), end >> self.suffix
-            if kind == SURE and first < last:
-                slots[first:last] = block
+        slots[: last[-1]] = np.repeat(values.astype(np.int16), lengths)
         return slots
 
     def _boxes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
