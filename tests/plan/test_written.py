@@ -44,3 +44,17 @@ def test_every_function_is_written_as_sql(name):
 def test_what_is_counted_is_said_in_words(expression, words):
     assert written_rows(expression) == words
     assert written_rows(expression).removeprefix("rows with ") in (words, written_argument(expression))
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if FUNCTIONS[name].arity[0] == 1])
+def test_each_part_of_a_deep_expression_is_written_once(name):
+    expression = AGE
+    for _ in range(60):  # to write each part twice would take 2**60 steps
+        expression = call(name, expression)
+    assert len(written(expression, 300)) <= 300
+
+
+def test_the_rest_of_a_long_list_is_cut_off():
+    listed = call("in", AGE, *map(literal, range(10_000)))
+    assert written(listed, 40) == "age IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1…"
+    assert written(listed, 400) == written(call("in", AGE, *map(literal, range(200))), 400)

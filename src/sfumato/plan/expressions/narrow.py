@@ -159,6 +159,11 @@ def _as(value: Any, facts: Facts) -> Any:
 def _possible(value: Any, facts: Facts) -> bool:
     if facts.kind == "text":
         return True
+    if isinstance(value, int):  # in whole numbers: lists are long, and fractions slow to compare
+        lower, upper = facts.lower, facts.upper
+        return (lower is None or lower.numerator <= value * lower.denominator) and (
+            upper is None or value * upper.denominator <= upper.numerator
+        )
     place = _place(value)
     if not facts.low <= place <= facts.high:
         return False

@@ -113,26 +113,30 @@ def _constant(value: object) -> str:
 
 
 def _called(expression: Call) -> str:
-    function, arguments = expression.function, expression.arguments
+    function, arguments = expression.function, expression.arguments[:_SYMBOLS]  # the rest is cut off
     if (present := _present(expression)) is not None:
         return f"{_side(present)} IS NOT NULL"
     if function == "multiply" and arguments[0] == arguments[-1]:
         return f"({_written(arguments[0])})²"
+    parts = [_written(argument) for argument in arguments]  # once: each level would double the work
     if function == "case":
-        return _case([_written(argument) for argument in arguments])
-    sides = [_side(argument) for argument in arguments]
+        return _case(parts)
+    sides = [_bracketed(argument, part) for argument, part in zip(arguments, parts, strict=True)]
     if function == "in":
-        return f"{sides[0]} IN ({', '.join(map(_written, arguments[1:]))})"
+        return f"{sides[0]} IN ({', '.join(parts[1:])})"
     if function in _INFIX and (len(arguments) == 2 or function in ("and", "or")):
         return f" {_INFIX[function]} ".join(sides)
     if function in _FORMS:
         return _FORMS[function].format(*sides)
-    return f"{function}({', '.join(map(_written, arguments))})"
+    return f"{function}({', '.join(parts)})"
 
 
 def _side(argument: Expression) -> str:
+    return _bracketed(argument, _written(argument))
+
+
+def _bracketed(argument: Expression, text: str) -> str:
     """A part of a larger expression, in brackets where it has several parts itself."""
-    text = _written(argument)
     plain = isinstance(argument, Literal) or " " not in text or text[-1] in "²)"
     return text if plain and not text.startswith("-") else f"({text})"
 

@@ -260,7 +260,12 @@ def _in(parser: Parser, node: exp.In, depth: int) -> Expression:
 
 def _constants(listed: Listed) -> list[Literal]:
     """The constants of a long list; what each of them would be alone."""
-    return [_constant(written) for written in listed.constants]
+    constants = listed.constants
+    if (
+        "".join(constants).isdigit() and max(map(len, constants)) < 19
+    ):  # the usual list, which fits in 64 bits
+        return [Literal(int(written), "integer") for written in constants]
+    return [_constant(written) for written in constants]
 
 
 def _constant(written: str) -> Literal:

@@ -34,6 +34,13 @@ _LINE = re.compile(r"[^\r\n]+")
 class Listed(str):
     """Constants between parentheses as one text, written as a query writes them: `1, 2, 'a'`."""
 
+    @classmethod
+    def of(cls, constants: list[str]) -> Listed:
+        """The text that lists these."""
+        listed = cls(", ".join(constants))
+        listed.constants = constants
+        return listed
+
     @cached_property
     def constants(self) -> list[str]:
         """Each of them, as it is written."""
@@ -76,7 +83,7 @@ def tokens_of(text: str, tokenize: Callable[[str], list[Token]]) -> list[Token]:
         return tokenize(text)
     for at in lists:
         token, found = tokens[at], places[tokens[at].start]
-        shown = Listed(", ".join(_EACH.findall(found[1])))
+        shown = Listed.of(_EACH.findall(found[1]))
         tokens[at] = Token(
             TokenType.NUMBER, shown, token.line, token.col, found.start(1), token.end, token.comments
         )
