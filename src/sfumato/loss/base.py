@@ -126,6 +126,8 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
     @property
     def failure(self) -> Fraction:
         """The probability δ set aside before `renyi` holds (approximate zCDP); 0 for most losses."""
+        if type(self).concentrated is PrivacyLoss.concentrated:
+            return _ZERO  # the rule for pure losses, whose figures need not be worked out
         known = self.concentrated
         return _ZERO if known is None else known[1]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from sfumato.numeric.laws import Term
 
 # From here on a vectorised sum of many Rényi curves is faster than one ball at a time.
 _FEW = 16
+_TOGETHER = 16  # fractions that are added over one denominator
 
 __all__ = ["NO_LOSS", "ComposedLoss", "common_adjacency", "compose", "repeat"]
 
@@ -137,7 +137,7 @@ class ComposedLoss(PrivacyLoss):
     @property
     def failure(self) -> Fraction:
         """The sum of the parts'."""
-        return _sum(part.failure * count for part, count in self.parts)
+        return _sum(failure * count for part, count in self.parts if (failure := part.failure))
 
     def renyi(self, alpha: float) -> float:
         """The sum of the parts' curves, rounded up."""
@@ -225,8 +225,8 @@ class ComposedLoss(PrivacyLoss):
 
     def _epsilon(self, delta: Fraction) -> float:
         least = PrivacyLoss._epsilon(self, delta)
-        if any(part._envelope for part, _ in self.parts) and delta > self.failure:
-            least = min(least, renyi.epsilon(self.curve(), delta - self.failure, self._guide()))
+        if any(part._envelope for part, _ in self.parts) and delta > (failure := self.failure):
+            least = min(least, renyi.epsilon(self.curve(), delta - failure, self._guide()))
         pieces = self._pieces()
         return min(least, apart(pieces, delta)) if pieces else least
 
@@ -293,11 +293,17 @@ def _times(term: Term, count: int) -> Term:
 
 
 def _sum(values: Iterable[Fraction]) -> Fraction:
-    """An exact sum; pairs first, so that 1,000 different denominators do not pile up in one long chain."""
+    """An exact sum; a few first, so that 1,000 different denominators do not pile up in one long chain."""
     items = list(values)
-    while len(items) > 8:
-        items = [sum(items[i : i + 8], Fraction(0)) for i in range(0, len(items), 8)]
-    return reduce(lambda a, b: a + b, items, Fraction(0))
+    while len(items) > 1:
+        items = [_added(items[i : i + _TOGETHER]) for i in range(0, len(items), _TOGETHER)]
+    return items[0] if items else Fraction(0)
+
+
+def _added(few: Sequence[Fraction]) -> Fraction:
+    """Their sum over their common denominator, which is reduced once."""
+    common = math.lcm(*(one.denominator for one in few))
+    return Fraction(sum(one.numerator * (common // one.denominator) for one in few), common)
 
 
 def _totals(
