@@ -1,10 +1,14 @@
 """An answer that is read again is computed once, and is given to nobody who may no longer ask."""
 
+import datetime
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import sfumato as sf
 from sfumato.errors import AccessDenied
+from sfumato.numeric import columns
 from sfumato.session import lately
 
 TABLE = sf.PrivateTable(
@@ -13,6 +17,7 @@ TABLE = sf.PrivateTable(
     unit=sf.PrivacyUnit.row(),
     schema={"g": sf.Int(0, 3), "x": sf.Float(0, 4)},
 )
+DAY = datetime.date(2030, 1, 1)
 TEXT = "SELECT g, COUNT(*) AS n, AVG(x) AS m FROM t GROUP BY g"
 
 
@@ -33,6 +38,31 @@ def test_what_is_read_again_is_what_was_released(tmp_path):
     assert fourth.table is again[-1].table  # the very same
     assert opened(tmp_path).sql(TEXT).release(epsilon=1).table.equals(first.table)
     assert session.balance().spent == 1
+
+
+def test_nobody_writes_to_what_others_are_given(tmp_path):
+    session = opened(tmp_path)
+    for text in (TEXT, "SELECT g > 1 AS k, CASE WHEN COUNT(*) > 1 THEN 'é' END AS n FROM t GROUP BY k"):
+        tables = [session.sql(text).release(epsilon=1).table for _ in range(3)]
+        assert tables[2] is tables[1]
+        _refuse_writes(tables[2])
+
+
+def _refuse_writes(table):
+    for chunk in (chunk for column in table.columns for chunk in column.chunks):
+        for buffer in filter(None, chunk.buffers()):
+            with pytest.raises(ValueError, match="read-only"):
+                np.frombuffer(buffer, np.uint8)[:] = 7
+
+
+@pytest.mark.parametrize(
+    "values", [["a", None, "é"], ["a", "b"], [1, None], [0.5], [True, None], [None], [DAY, None]]
+)
+def test_a_locked_column_is_the_same_and_is_not_written_to(values):
+    column = columns.from_list(values, columns.kind_of(values[0] or "x"))
+    for some in (column, column.slice(1), column.slice(0, 0)):
+        assert columns.locked(some).equals(some)
+        _refuse_writes(pa.table({"a": columns.locked(some)}))
 
 
 def test_other_columns_and_prices_of_one_answer_are_their_own(tmp_path):

@@ -130,6 +130,7 @@ class SQLite(Store):
         with self._readable():
             _ = self._connection  # a new one syncs
         if synced != self._synced:
+            self._synced = False  # whatever interrupts the next line, it is taken to sync no more
             self.execute(_SYNCED if synced else _QUICK)  # refused within a transaction
             self._synced = synced
         self._wait_for_turn()

@@ -22,6 +22,7 @@ __all__ = [
     "from_parts",
     "integers",
     "kind_of",
+    "locked",
     "missing_in",
     "one_array",
     "ranks",
@@ -193,6 +194,12 @@ def missing_in(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         for chunk in column.chunks
     ]
     return np.concatenate(parts) if parts else np.empty(0, bool)
+
+
+def locked(column: pa.Array) -> pa.Array:
+    """The same column in the same memory, which cannot be written to through its buffers."""
+    buffers = [buffer and pa.py_buffer(memoryview(buffer).toreadonly()) for buffer in column.buffers()]
+    return pa.Array.from_buffers(column.type, len(column), buffers, offset=column.offset)
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

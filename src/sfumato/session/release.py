@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from sfumato.errors import MissingExtra
 from sfumato.mechanisms import GaussianSelection, PartitionSelection
-from sfumato.numeric.columns import from_list, from_numbers, kind_of
+from sfumato.numeric.columns import from_list, from_numbers, kind_of, locked
 from sfumato.numeric.exact import Rational
 from sfumato.plan.answers.estimate import Estimates, estimate
 from sfumato.plan.answers.outside import Outside, Selected, outside_of
@@ -147,8 +147,9 @@ class Release(NotAList):
 
     @cached_property
     def table(self) -> pa.Table:
-        """Keys and released values."""
-        return pa.table(self._with_bars({name: self._column(name) for name in self._estimates.columns}))
+        """Keys and released values; later releases of the same answer may have the very same."""
+        columns = self._with_bars({name: self._column(name) for name in self._estimates.columns})
+        return pa.table({name: locked(column) for name, column in columns.items()})
 
     def _with_bars(self, columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
         """The columns, with those between them that were asked for as ends of intervals."""
