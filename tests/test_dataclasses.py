@@ -170,6 +170,38 @@ def test_methods_are_written_on_first_use():
     assert cls.__init__.__qualname__ == "Value.__init__"
 
 
+def test_super_means_the_class_with_slots():
+    class Base:
+        def plain(self):
+            return "plain"
+
+        @classmethod
+        def of(cls):
+            return cls(1)
+
+    @dataclass(frozen=True, slots=True)
+    class OfClass(Base):
+        x: int
+
+        @classmethod
+        def of(cls):
+            return super().of()
+
+    @dataclass(frozen=True, slots=True)
+    class OfObject(Base):
+        x: int
+
+        @property
+        def shown(self):
+            return super().plain()
+
+        def plain(self):
+            return super().plain() * 2
+
+    assert OfClass.of() == OfClass(1)
+    assert (OfObject(1).shown, OfObject(1).plain()) == ("plain", "plainplain")
+
+
 def test_a_plain_subclass_of_a_frozen_dataclass_guards_the_fields_alone():
     class Below(_twins(["bare"], {"frozen": True})[1]):
         pass

@@ -43,6 +43,8 @@ def _dataclass(
         bare = dataclasses.dataclass(init=False, repr=False, eq=False, frozen=guarded, **shape)
         explicit_hash = "__hash__" in given and not (plain.__hash__ is None and "__eq__" in given)
         made: type = bare(plain)
+        if slots:
+            _move_super(plain, made)
         params: Any = made.__dict__["__dataclass_params__"]
         params.init, params.repr, params.eq, params.frozen = init, repr, eq, frozen
         methods: dict[str, Any] = {}
@@ -75,6 +77,23 @@ if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
     dataclass = _dataclass
+
+
+def _move_super(plain: type, made: type) -> None:
+    """Let `super()` in methods mean the class with slots, not the one that it was made from.
+
+    The standard decorator does this from Python 3.14. All methods share the one cell that holds the class.
+    """
+    for value in made.__dict__.values():
+        function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        while isinstance(function, FunctionType) and hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        if isinstance(function, FunctionType) and "__class__" in function.__code__.co_freevars:
+            cells: Any = function.__closure__
+            cell = cells[function.__code__.co_freevars.index("__class__")]
+            if cell.cell_contents is plain:
+                cell.cell_contents = made
+                return
 
 
 class _Late:
