@@ -8,6 +8,7 @@ stands beside where `GROWTH_BEFORE` names its folder `src`.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import math
@@ -118,6 +119,7 @@ def unlisted(groups: int) -> sf.Session:
     return session({"k": pa.concat_arrays([keys] * 3)}, {"k": sf.Text()})
 
 
+RANKED = "SELECT k, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM t GROUP BY k"
 BY_KEY = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
 FOUND: Mapping[str, Any] = {"epsilon": 100, "delta": "1e-3"}
 
@@ -153,6 +155,17 @@ def _levels(size: int) -> Asked:
 
 def _one_of(size: int) -> Asked:
     return anew(lambda: wide(size), "SELECT AVG(x0) AS m FROM t")
+
+
+def _combined(size: int) -> Asked:
+    keys = sf.Keys.of(("g", "x0"), [(i, i) for i in range(size)])
+    data, schema = {"g": [1, 2], "x0": [1, 2]}, {"g": sf.Int(), "x0": sf.Int()}
+
+    def ready() -> Callable[[], object]:
+        asked = session(data, schema).table("t")
+        return lambda: asked.group_by(keys).agg(n=sf.count()).release(epsilon=1).table
+
+    return ready
 
 
 def _small(size: int) -> Asked:
@@ -208,6 +221,10 @@ CASES: dict[str, Case] = {
     "listed groups again, free": Case(
         lambda size: again(lambda: listed(size), BY_KEY), {10**4: None, 10**5: 0.05}
     ),
+    "listed groups, ranked": Case(
+        lambda size: anew(lambda: listed(size), RANKED), {10**4: None, 10**5: None}
+    ),
+    "groups that Keys.of lists": Case(_combined, {300: None, 3000: None}),
     "unknown groups": Case(
         lambda size: anew(lambda: unlisted(size), BY_KEY, **FOUND), {10**5: 0.2, 10**6: 1.5}, memory=500
     ),
@@ -261,6 +278,7 @@ def _measure(name: str, size: int, repeats: int) -> dict[str, float]:
         call()
         cpus.append(time.process_time() - start)
         del call
+        gc.collect()  # the next session's memory is not added to this one's
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"cpu": min(cpus), "mb": peak / (1024 if sys.platform == "linux" else 2**20)}
 

@@ -2,7 +2,9 @@
 
 import copy
 import datetime
+import itertools
 import pickle
+import random
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter, QueryRefused, SfumatoError, UnknownName
+from sfumato.plan.builder import Selection
 from sfumato.plan.prices.plan import Plan
 from tables import make, rows
 
@@ -418,3 +421,19 @@ def test_released_groups_are_shaped_at_no_cost(session):
     found = session.table("visits").unique("city").release(epsilon=20, delta="1e-7").table
     assert found.column_names == ["city"]
     assert set(found["city"].to_pylist()) <= {"Lyon", "Nice", "Brest"}
+
+
+def test_listed_combinations_come_in_the_order_of_all_of_them():
+    draw = random.Random("combinations")
+    schema = {"a": sf.Int(0, 4), "b": sf.Enum("y", "x", "z"), "c": sf.Bool(), "d": sf.Int()}
+    table = sf.PrivateTable("t", source={}, unit=sf.PrivacyUnit.row(), schema=schema)
+    values = {"a": range(5), "b": ("y", "x", "z"), "c": (False, True), "d": (7, 5, 9, 8)}
+    for _ in range(30):
+        names = draw.sample([*values], draw.randint(2, 4))
+        rows = [*itertools.product(*(values[name] for name in names[:2]))]
+        keys = sf.Keys.of(names[:2], draw.sample(rows, draw.randint(1, len(rows) - 1)))
+        others = [sf.Keys(d=values["d"]) if name == "d" else name for name in names[2:]]
+        node = Selection(table, lambda report: report).group_by(keys, *others).agg(n=sf.count()).child
+        lists = [key.values for key in node.keys]
+        every = [row for row in itertools.product(*lists) if row[:2] in keys.rows]
+        assert [*(node.combinations or itertools.product(*lists))] == every

@@ -20,6 +20,7 @@ TYPES = {
     "word": (sf.Text(), "a"),
 }
 ROWS = 400
+SOME = [*((i, "a") for i in range(1, 400)), (0, "b")]
 REFUSED = [
     "whole",
     "just",
@@ -98,3 +99,24 @@ def test_what_a_condition_leaves_is_listed(session, where):
     key, groups = LISTED[where]
     quote = session.sql(f"SELECT {key}, COUNT(*) AS n FROM t WHERE {where} GROUP BY 1").quote(epsilon=1)
     assert quote.measured.groups == groups
+
+
+@pytest.mark.parametrize(
+    ("keys", "many"),
+    [
+        (lambda: [sf.Keys(code=range(MOST + 1))], MOST + 1),
+        (lambda: [sf.Keys(code=range(400), whole=range(400))], 160_000),
+        (lambda: [sf.Keys.of(("code", "whole"), ((i, i) for i in range(MOST + 1)))], MOST + 1),
+        (lambda: [sf.Keys.of(("code", "word"), SOME), sf.Keys(whole=range(400))], 160_000),
+        (lambda: [sf.Keys(code=range(400)), sf.Keys(whole=range(400))], 160_000),
+    ],
+)  # fmt: skip
+def test_lists_of_keys_that_are_too_long_are_refused_with_their_number(session, keys, many):
+    spent = session.balance().spent
+    with pytest.raises(QueryRefused, match=f"would have {many:,} groups"):
+        session.table("t").group_by(*keys()).agg(n=sf.count())
+    assert session.balance().spent == spent
+
+
+def test_long_lists_of_keys_are_asked(session):
+    assert session.table("t").group_by(sf.Keys(code=range(MOST // 3))).agg(n=sf.count())

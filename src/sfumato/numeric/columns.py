@@ -309,6 +309,8 @@ def taken(column: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
     if len(column) < _MANY:
         values = _listed(column)
         return from_list([values[row] for row in rows.tolist()], column.type)
+    if len(rows) == len(column) and bool((rows == np.arange(len(rows))).all()):
+        return column  # all of them, as they are
     number = _numbers(column)
     if number is None or column.null_count:
         return column.take(from_numbers(rows, np.zeros(len(rows), bool)))

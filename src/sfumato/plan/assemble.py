@@ -29,7 +29,7 @@ from sfumato.plan.questions.nodes import (
 from sfumato.plan.questions.over import Over
 from sfumato.plan.questions.relations import Readable, Rows, as_rows
 
-__all__ = ["Assembly", "settled"]
+__all__ = ["Assembly", "check_groups", "settled"]
 
 _MOST_GROUPS = 100_000
 
@@ -149,11 +149,7 @@ class Assembly:
         lists = [key.values for key in self._keys]
         known = [values for values in lists if values is not None]
         groups = math.prod(map(len, known)) if combinations is None else len(combinations)
-        if groups > _MOST_GROUPS:
-            raise QueryRefused(
-                f"The result would have {groups:,} groups, more than {_MOST_GROUPS:,}.",
-                "Group by fewer or coarser things, or narrow them in WHERE.",
-            )
+        check_groups(groups)
         source = self.rows.source
         child = source if self.predicate is None else Where(source, self.predicate)
         aggregate = Aggregate(child, self._keys, tuple(self._calls), combinations, levels=levels)
@@ -179,6 +175,19 @@ class Assembly:
         if values is None and (many := size_of(facts)) is not None:
             raise _too_long(key, facts, many)
         return values
+
+
+def check_groups(count: int) -> None:
+    """Refuse more groups than a result can have.
+
+    Raises:
+        QueryRefused: for more than 100,000.
+    """
+    if count > _MOST_GROUPS:
+        raise QueryRefused(
+            f"The result would have {count:,} groups, more than {_MOST_GROUPS:,}.",
+            "Group by fewer or coarser things, or narrow them in WHERE.",
+        )
 
 
 def _functions(expression: Expression) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.plan.assemble import Assembly, settled
+from sfumato.plan.assemble import Assembly, check_groups, settled
 from sfumato.plan.bins import Bins
 from sfumato.plan.expressions.deduce import domain_of, facts_of
 from sfumato.plan.expressions.names import NotAList, nearest, no_column, no_method
@@ -21,6 +20,7 @@ from sfumato.plan.habits import ROWS, TABLE_HABITS
 from sfumato.plan.outputs import Outputs, first_of
 from sfumato.plan.questions.aggregates import functions
 from sfumato.plan.questions.aggregates.count import count
+from sfumato.plan.questions.existing import in_rows
 from sfumato.plan.questions.nodes import AggregateCall, OrderItem, Output, Report
 from sfumato.plan.questions.relations import Rows, as_rows, substituted
 from sfumato.plan.questions.terms import Agg, Col, col
@@ -328,10 +328,10 @@ class Selection(NotAList, Generic[Q]):
         """The query with these columns; the greatest first, by one of them or by the first aggregate."""
         view = self._view
         base, _ = view.rows(None, [])
+        for one in self.keys:
+            check_groups(len(one.rows))
         listed = [
-            settled(
-                Call("in", (dict(self.groupings)[name], *(literal(row[place]) for row in one.rows))), base
-            )
+            settled(Call("in", (dict(self.groupings)[name], *_constants(one, place))), base)
             for one in self.keys
             for place, name in enumerate(one.columns)
         ]
@@ -358,18 +358,27 @@ class Selection(NotAList, Generic[Q]):
     def _combinations(self, assembly: Assembly, count: int) -> tuple[tuple[Any, ...], ...] | None:
         """Only the combinations that `Keys.of` lists; None where all are meant."""
         names = [name for name, _ in self.groupings]
-        allowed = [
-            (tuple(names.index(name) for name in key_list.columns), set(key_list.rows))
-            for key_list in self.keys
-            if len(key_list.rows) < math.prod(len(set(values)) for values in zip(*key_list.rows, strict=True))
-        ]
-        if not allowed:
+        own = [{value: value for value in assembly.values(f"k{i}")} for i in range(count)]
+        parts: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]] = []
+        for one in self.keys:
+            if len(one.rows) == math.prod(len(set(values)) for values in zip(*one.rows, strict=True)):
+                continue  # every combination
+            places = tuple(map(names.index, one.columns))
+            known = [row for row in one.rows if all(v in own[at] for v, at in zip(row, places, strict=True))]
+            parts.append(
+                (places, [tuple(own[at][v] for v, at in zip(row, places, strict=True)) for row in known])
+            )
+        if not parts:
             return None
-        return tuple(
-            row
-            for row in itertools.product(*(assembly.values(f"k{i}") for i in range(count)))
-            if all(tuple(row[place] for place in places) in rows for places, rows in allowed)
-        )
+        taken = {place for places, _ in parts for place in places}
+        parts += [((at,), [(value,) for value in own[at]]) for at in range(count) if at not in taken]
+        check_groups(math.prod(len(rows) for _, rows in parts))
+        return in_rows([[*values] for values in own], parts)
+
+
+def _constants(keys: Keys, place: int) -> list[Constant]:
+    """The values of one of their columns, each once."""
+    return [*dict.fromkeys(literal(row[place]) for row in keys.rows)]
 
 
 def _column(term: object, method: str) -> Col:

@@ -189,7 +189,7 @@ def values_over(window: Over, values: Floats, labels: Sequence[Any]) -> Floats:
             continue
         # NULL comes last, as in ORDER BY.
         order = np.where(np.isnan(part), np.inf, -part if window.descending else part)
-        ahead = (order[None, :] < order[:, None]).sum(axis=1)
+        ahead = np.searchsorted(np.sort(order), order)  # how many are before each
         if window.function == "rank":
             given[rows] = 1 + ahead
         elif window.function == "dense_rank":
@@ -226,8 +226,8 @@ def ends_over(window: Over, ends: Box, missing: Nulls, labels: Sequence[Any]) ->
         first, last = (-most, -least) if window.descending else (least, most)
         # NULL comes last, as in ORDER BY.
         first, last = np.where(gone[rows], np.inf, first), np.where(perhaps[rows], np.inf, last)
-        ahead = (last[None, :] < first[:, None]).sum(axis=1)
-        behind = (first[None, :] > last[:, None]).sum(axis=1)
+        ahead = np.searchsorted(np.sort(last), first)  # how many end before each begins
+        behind = len(rows) - np.searchsorted(np.sort(first), last, side="right")  # and begin after it ends
         lower, upper = 1.0 + ahead, float(len(rows)) - behind
         if window.function == "dense_rank":
             lower = 1.0 + (ahead > 0)

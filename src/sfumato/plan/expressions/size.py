@@ -22,6 +22,7 @@ __all__ = ["Size", "check_size", "check_sizes", "check_text", "size_of"]
 
 _LENGTH = 10_000  # characters of a text constant
 _NODES, _TEXTS, _DEPTH = 4000, 64, 100
+_LISTED = 128  # constants of a list that count as one part: as many as a result has groups are allowed
 _FIX = "Ask for less in one question, or compute the column before."
 
 
@@ -115,7 +116,7 @@ def _bottom_up(expression: Call) -> Iterator[Call]:
 def _called(expression: Call, parts: list[Size]) -> Size:
     if expression.function == "in" and parts:  # constants in a list take little
         value = parts[0]
-        return Size(2 + value.nodes + len(expression.arguments) // 8, value.texts, value.depth + 1)
+        return Size(2 + value.nodes + len(expression.arguments) // _LISTED, value.texts, value.depth + 1)
     function = FUNCTIONS.get(expression.function)
     chain = expression.function in ("and", "or")
     depth = max(

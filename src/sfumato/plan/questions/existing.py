@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sfumato.plan.expressions.tree import Column
@@ -13,7 +13,7 @@ from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.sources import Joined, PerUnit, Public, Source, Windowed
 from sfumato.schema import PublicTable
 
-__all__ = ["existing", "existing_among_public"]
+__all__ = ["existing", "existing_among_public", "in_rows"]
 
 _MOST = 100_000  # more groups are refused anyway
 _Origin = tuple[tuple[str, ...], PublicTable, str]
@@ -50,7 +50,7 @@ def existing(keys: Sequence[Key], rows: Rows) -> tuple[tuple[Any, ...], ...] | N
         if place not in taken
     ]
     count, most = (math.prod(map(len, lists)) for lists in ([listed for _, listed in parts], _lists(keys)))
-    return None if count == most or count > _MOST else _ordered(keys, parts)
+    return None if count == most or count > _MOST else in_rows([key.values or () for key in keys], parts)
 
 
 def existing_among_public(keys: Sequence[Key], rows: Rows) -> tuple[tuple[Any, ...], ...] | None:
@@ -96,11 +96,19 @@ def _part(keys: Sequence[Key], columns: Sequence[tuple[int, str]], table: Public
     return tuple(place for place, _ in columns), kept
 
 
-def _ordered(keys: Sequence[Key], parts: Sequence[_Part]) -> tuple[tuple[Any, ...], ...]:
-    ranks = [{value: rank for rank, value in enumerate(key.values or ())} for key in keys]
+def in_rows(
+    lists: Sequence[Sequence[Any]], parts: Sequence[tuple[tuple[int, ...], Collection[tuple[Any, ...]]]]
+) -> tuple[tuple[Any, ...], ...]:
+    """Every combination of one row of each part, in the order of the lists of values.
+
+    Args:
+        lists: The values of each key, in order.
+        parts: Which keys come together, and in which rows; each key is in one part.
+    """
+    ranks = [{value: rank for rank, value in enumerate(values)} for values in lists]
     combinations: list[tuple[Any, ...]] = []
     for chosen in itertools.product(*(listed for _, listed in parts)):
-        row: list[Any] = [None] * len(keys)
+        row: list[Any] = [None] * len(lists)
         for (places, _), values in zip(parts, chosen, strict=True):
             for place, value in zip(places, values, strict=True):
                 row[place] = value
