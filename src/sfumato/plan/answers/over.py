@@ -228,9 +228,10 @@ def ends_over(window: Over, ends: Box, missing: Nulls, labels: Sequence[Any]) ->
         first, last = np.where(gone[rows], np.inf, first), np.where(perhaps[rows], np.inf, last)
         ahead = np.searchsorted(np.sort(last), first)  # how many end before each begins
         behind = len(rows) - np.searchsorted(np.sort(first), last, side="right")  # and begin after it ends
-        lower, upper = 1.0 + ahead, float(len(rows)) - behind
+        lower: Floats = (1 + ahead).astype(np.float64)
+        upper: Floats = (len(rows) - behind).astype(np.float64)
         if window.function == "dense_rank":
-            lower = 1.0 + (ahead > 0)
+            lower = np.where(ahead > 0, 2.0, 1.0)
         if window.function == "ntile":
             lower, upper = (_tile(place, len(rows), window.parts) for place in (lower, upper))
         low[rows], high[rows] = lower, upper
