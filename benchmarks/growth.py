@@ -143,9 +143,16 @@ def _case(size: int) -> Asked:
     return anew(lambda: wide(5), f"SELECT SUM(CASE {branches} ELSE 0 END) AS s FROM t")
 
 
-def _and(size: int) -> Asked:
-    terms = " AND ".join(f"x{i % 5} > {i / 1000}" for i in range(size))
-    return anew(lambda: wide(5), f"SELECT COUNT(*) AS n FROM t WHERE {terms}")
+def _terms(word: str) -> Callable[[int], Asked]:
+    def ask(size: int) -> Asked:
+        terms = f" {word} ".join(f"x{i % 5} > {i / 1000}" for i in range(size))
+        return anew(lambda: wide(5), f"SELECT COUNT(*) AS n FROM t WHERE {terms}")
+
+    return ask
+
+
+def _nested(size: int) -> Asked:
+    return anew(lambda: wide(1), f"SELECT SUM({'ABS(' * size}x0{')' * size}) AS s FROM t")
 
 
 def _levels(size: int) -> Asked:
@@ -209,8 +216,10 @@ CASES: dict[str, Case] = {
     "IN list": Case(_in, {1000: 0.05, 10_000: 0.3}),
     "AVGs by group": Case(_averages, {5: 0.08, 20: 0.15, 40: 0.25}),
     "AVGs of as many columns, text to plan": Case(_read_averages, {10: None, 50: 0.2}),
-    "CASE branches": Case(_case, {10: None, 100: 0.05}),
-    "AND terms": Case(_and, {10: None, 100: 0.05}),
+    "CASE branches": Case(_case, {10: None, 100: 0.05, 1000: None}),
+    "AND terms": Case(_terms("AND"), {10: None, 100: 0.05, 1000: None}),
+    "OR terms": Case(_terms("OR"), {10: None, 100: None, 1000: None}),
+    "calls inside each other": Case(_nested, {5: None, 25: None}),
     "quantile levels": Case(_levels, {1: 0.05, 10: 0.1, 40: 0.2}),
     "MEDIAN by listed groups": Case(
         lambda size: anew(lambda: listed(size), "SELECT k, MEDIAN(x) AS m FROM t GROUP BY k"),
@@ -325,6 +334,8 @@ def texts(report: Report) -> None:
         "AVGs of as many columns, text to plan",
         "CASE branches",
         "AND terms",
+        "OR terms",
+        "calls inside each other",
     ]
     _part(report, "long questions about few rows, whole", names)
 
