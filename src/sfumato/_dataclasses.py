@@ -84,16 +84,18 @@ def _move_super(plain: type, made: type) -> None:
 
     The standard decorator does this from Python 3.14. All methods share the one cell that holds the class.
     """
-    for value in made.__dict__.values():
-        function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-        while isinstance(function, FunctionType) and hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        if isinstance(function, FunctionType) and "__class__" in function.__code__.co_freevars:
-            cells: Any = function.__closure__
-            cell = cells[function.__code__.co_freevars.index("__class__")]
-            if cell.cell_contents is plain:
-                cell.cell_contents = made
-                return
+    for value in plain.__dict__.values():
+        if isinstance(value, property):
+            value = value.fget
+        elif isinstance(value, classmethod | staticmethod):
+            value = value.__func__
+        while isinstance(value, FunctionType):
+            if value.__closure__ and "__class__" in value.__code__.co_freevars:
+                cell = value.__closure__[value.__code__.co_freevars.index("__class__")]
+                if cell.cell_contents is plain:
+                    cell.cell_contents = made
+                    return
+            value = value.__dict__.get("__wrapped__")
 
 
 class _Late:
