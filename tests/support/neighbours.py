@@ -71,6 +71,7 @@ class _Answer:
 
     type = pa.null()  # its values are read one by one
     null_count = 1  # some may be missing
+    num_chunks = 1
 
     def __init__(self, names: list[str], rows: list[tuple[Any, ...]]) -> None:
         self.column_names, self.rows, self.num_rows = names, rows, len(rows)
@@ -81,6 +82,9 @@ class _Answer:
 
     def to_pylist(self) -> list[Any]:
         return [row[0] for row in self.rows]
+
+    def chunk(self, _: int) -> pa.Array:
+        return pa.array(self.to_pylist())
 
 
 def _identity(rows: pa.Table, column: str) -> str:

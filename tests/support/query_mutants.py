@@ -179,7 +179,7 @@ def _one_group(claim: Sensitivity, measurement: Measurement, unit: PrivacyUnit) 
     return Sensitivity(size, size * size)
 
 
-def _everywhere(_: Any, __: Any, ___: Any) -> exp.Expr:
+def _everywhere(*_: Any) -> exp.Expr:
     return exp.true()
 
 
