@@ -17,7 +17,7 @@ from typing import Any
 from sqlglot import exp
 
 from query_mutants import MUTANTS, Mutant, Patch
-from sfumato.engines import prepare
+from sfumato.engines import ranking
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import Digest
 from sfumato.plan.expressions.tree import Column
@@ -50,7 +50,7 @@ class ShapeMutant:
 
 _lower, _rows, _united, _scan = lowering.lower, shared.Parts.rows, sources._united, sources._scan
 _sensitivity, _sensitivity_in = claims.sensitivity, claims.sensitivity_in
-_group_rank, _place = prepare.group_rank, prepare.place
+_group_rank, _place = ranking.group_rank, ranking.place
 
 
 def _statement(change: Callable[[exp.Expr], None], **options: Any) -> Mutant:
@@ -316,10 +316,10 @@ SHAPE_MUTANTS: dict[str, ShapeMutant] = {
     "ranks of groups not read": ShapeMutant(_statement(_no_ranks(GROUP_COLUMN)), ("grouped",)),
     "places in groups not read": ShapeMutant(_statement(_no_ranks(PLACE_COLUMN)), ("grouped",)),
     "ranks of groups among those of everybody": ShapeMutant(
-        _patched((prepare, "group_rank", _groups_among_all)), ("grouped",)
+        _patched((ranking, "group_rank", _groups_among_all)), ("grouped",)
     ),
-    "places among everybody": ShapeMutant(_patched((prepare, "place", _places_among_all)), ("grouped",)),
-    "places as they come": ShapeMutant(_patched((prepare, "place", _places_as_they_come)), ("grouped",)),
+    "places among everybody": ShapeMutant(_patched((ranking, "place", _places_among_all)), ("grouped",)),
+    "places as they come": ShapeMutant(_patched((ranking, "place", _places_as_they_come)), ("grouped",)),
     "rows counted for units of a prepared table": ShapeMutant(
         _patched((shared.Parts, "units", lambda _: count())), ("grouped",)
     ),
