@@ -280,7 +280,7 @@ def _vectors(found: Reading, measured: Measured, lines: Sequence[Line] = ()) -> 
         dict(zip(found.groups, column.tolist(), strict=True)) for column in found.columns
     ]
     if lines:
-        columns = [dict(zip(lines, column, strict=True)) for column in on_lines(found, lines)]
+        columns = [dict(zip(lines, map(int, column), strict=True)) for column in on_lines(found, lines)]
     vectors = list(zip(named, columns, strict=True))
     if found.units is not None:
         vectors.append(
