@@ -179,6 +179,13 @@ def test_twelve_steps_and_none_of_them_shows_a_gap(made):
     assert all(step.fix for step in steps if step.verdict != "done")
 
 
+def test_a_limit_that_a_profile_chooses_is_not_told_as_a_number(made):
+    known = _facts(made, quotes=False)
+    table = replace(known.tables[0], unit=sf.PrivacyUnit("patient_id", max_rows="auto", max_groups=2))
+    step = check(replace(known, tables=(table,)))[1]
+    assert f"as many rows of {table.name} as a noisy profile chooses, in at most 2 groups" in step.evidence
+
+
 @pytest.mark.parametrize(
     ("number", "spoil", "words"),
     [

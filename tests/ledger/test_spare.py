@@ -157,7 +157,8 @@ def test_accountants_that_add_up_rho_tell_epsilon_at_one_delta():
     aside = MILLIONTH / 2
     with opened(Budget(EPSILON, MILLIONTH, "zcdp", aside=aside)) as ledger:
         assert ledger.spare("visits").delta == MILLIONTH / 100
-        assert ledger.spare("visits", finds=True).delta == aside / 100
+        told = "a hundredth of what is aside of the budget's"
+        assert ledger.spare("visits", finds=True) == Spare(aside / 100, told)
         assert ledger.balance("visits").next_delta == aside / 100
     with opened(Budget(EPSILON, MILLIONTH, "gaussian")) as ledger:
         assert ledger.spare("visits", finds=True).delta == MILLIONTH / 100

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import math
+import operator
+import random
 
 import pytest
 import sqlglot
 
 from sfumato.plan.expressions.functions import FUNCTIONS
-from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.plan.expressions.tree import Call, Column, call, literal
 from sfumato.plan.expressions.written import written, written_argument, written_rows
 from sfumato.sql.read.relation import called_after
 
@@ -58,3 +61,46 @@ def test_the_rest_of_a_long_list_is_cut_off():
     listed = call("in", AGE, *map(literal, range(10_000)))
     assert written(listed, 40) == "age IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1…"
     assert written(listed, 400) == written(call("in", AGE, *map(literal, range(200))), 400)
+
+
+KNOWN = {"age": 7, "x": -5}
+MEANING = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "greatest": max,
+    "negate": operator.neg,
+    "floor": math.floor,
+}
+
+
+def drawn(draw, depth):
+    if depth == 0:
+        return draw.choice([AGE, Column("x"), literal(2)])
+    function = draw.choice([*MEANING])
+    parts = 1 if function in ("negate", "floor") else 2
+    return call(function, *(drawn(draw, depth - 1) for _ in range(parts)))
+
+
+def value_of(tree):
+    if isinstance(tree, Call):
+        return MEANING[tree.function](*map(value_of, tree.arguments))
+    return KNOWN[tree.name] if isinstance(tree, Column) else tree.value
+
+
+def test_brackets_say_what_belongs_together():
+    """Read back, a text has the value of its tree: no part of it is taken for one of its neighbour."""
+    draw, names = random.Random(3), {**KNOWN, "greatest": max, "floor": math.floor}
+    for _ in range(200):
+        tree = drawn(draw, draw.randint(1, 3))
+        text = written(tree, 400)
+        assert eval(text.replace("²", "**2"), names) == value_of(tree), text
+
+
+def test_a_name_of_several_words_has_no_brackets():
+    day = Column("Visit Date")
+    assert written(call("trunc_month", day)) == "DATE_TRUNC('month', Visit Date)"
+    since = call("greater", day, literal(datetime.date(2024, 3, 1)))
+    assert written(since) == "Visit Date > DATE '2024-03-01'"
+    assert written(call("multiply", Column("cost - tax"), AGE)) == "(cost - tax) * age"
+    assert written(call("equal", call("is_null", day), AGE)) == "(Visit Date IS NULL) = age"

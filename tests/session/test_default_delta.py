@@ -106,6 +106,40 @@ def test_a_quote_says_where_its_delta_comes_from(trips):
             assert "none was asked for" not in str(named)
 
 
+def flat(shown):
+    return " ".join(str(shown).split())
+
+
+def test_a_quote_for_found_groups_says_what_its_delta_is_for(trips):
+    text = "SELECT city, COUNT(*) AS n, AVG(x) AS x FROM trips GROUP BY city"
+    once = sf.PrivateTable("trips", source=trips.source, unit=sf.PrivacyUnit("who"), schema=trips.schema)
+    with sf.Session(once, budget=Budget(10, MILLIONTH)) as session:
+        quote = session.sql(text).quote(epsilon=1)
+        assert "the delta is for finding groups alone" in flat(quote)
+        assert "it uses no delta" not in str(quote)
+        assert "it uses no delta" in flat(pure(session))
+
+
+def test_what_is_left_is_told_with_its_delta_where_that_is_short(trips):
+    with sf.Session(trips, budget=Budget(10, MILLIONTH)) as session:
+        Steward(session.ledger).limit("trips", "bob", Budget(5), reason="pure noise alone")
+        found = session.as_analyst("bob").sql("SELECT city, COUNT(*) AS n FROM trips GROUP BY city")
+        quote = found.quote(epsilon="0.01")
+        assert "more than what is left, epsilon 5 and delta 0: it would be refused" in flat(quote)
+
+
+def test_whoever_names_no_delta_at_all_for_groups_is_told_to_leave_it_out(trips):
+    text = "SELECT city, COUNT(*) AS n FROM trips GROUP BY city"
+    for budget, named, way in (
+        (Budget(10, MILLIONTH), {"delta": 0}, "or leave delta out"),
+        (Budget(10), {}, "have the steward open the budget with a delta"),
+    ):
+        with sf.Session(trips, budget=budget) as session:
+            with pytest.raises(sf.errors.QueryRefused) as refusal:
+                session.sql(text).quote(epsilon=1, **named)
+            assert way in str(refusal.value)
+
+
 def pure(session):
     return session.sql("SELECT COUNT(*) AS n FROM trips").quote(epsilon="0.01")
 
@@ -114,7 +148,9 @@ def test_what_needs_delta_is_refused_unpaid_where_none_is_left_and_the_rest_is_a
     with sf.Session(trips, budget=Budget(10, MILLIONTH)) as session:
         drained(session, 1)
         found = session.sql("SELECT city, COUNT(*) AS n FROM trips GROUP BY city")
-        assert dict(found.quote(epsilon="0.01").standing).keys() == {"left"}
+        quote = found.quote(epsilon="0.01")
+        assert dict(quote.standing).keys() == {"left"}
+        assert "a hundredth of the budget's, though nothing is left of the budget's" in flat(quote)
         with pytest.raises(sf.errors.BudgetExceeded, match="list the groups and take Laplace noise"):
             found.release(epsilon="0.01")
         assert session.sql(BY_DAY).release(epsilon="0.01").quote.mechanism == "laplace"

@@ -87,6 +87,7 @@ def test_an_empty_answer_says_why(session, text, why):
     assert release.table.num_rows == 0
     assert why in release.nothing
     assert why in " ".join(str(release).split())
+    assert "holds 95%" not in str(release)  # there is no number for it to hold for
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,19 @@ def test_an_empty_answer_says_what_its_groups_were_short_of(groups, figure):
 
 def test_an_answer_with_rows_says_nothing_of_that(session):
     assert session.sql("SELECT COUNT(*) FROM visits").release(1).nothing == ""
+
+
+def test_a_quote_without_figures_has_no_table_of_them(session):
+    quote = session.table("visits").unique("zone").quote(1)
+    assert "confidence" not in str(quote)
+    assert "\n\n\n" not in str(quote)
+
+
+def test_declaring_nothing_missing_is_advised_only_where_it_helps(session):
+    asked = {"COUNT(fee)": True, "COUNT_IF(fee > 3)": False, "COUNT(*) FILTER (WHERE fee > 3)": False}
+    for aggregate, helps in asked.items():
+        quote = session.sql(f"SELECT {aggregate} AS a, COUNT(*) AS n FROM visits").quote(1)
+        assert ("declared as not nullable" in " ".join(quote.notes)) == helps, aggregate
 
 
 def test_no_printed_line_is_wider_than_a_terminal(session):

@@ -190,6 +190,15 @@ def test_limits_that_are_left_to_it_follow_the_data():
         assert session.sql(COUNT).release(epsilon=4).quote.measured.unit.max_rows <= 2
 
 
+def test_the_limit_that_is_chosen_is_told_where_it_matters():
+    with session_of([1] * 50) as session:
+        session.profile("t", epsilon=1000)
+        (told,) = session.sql(COUNT).quote(epsilon=1).notes[-1:]
+        assert told == "At most 1 row of each u counts, chosen by the profile."
+        units = session.sql("SELECT COUNT(DISTINCT u) AS n FROM t").quote(epsilon=1)
+        assert "chosen by the profile" not in str(units)
+
+
 def test_a_question_may_keep_limits_of_its_own():
     text = (
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, max_rows_contributed=1, privacy_unit_column=u) "

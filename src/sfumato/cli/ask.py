@@ -224,10 +224,8 @@ class _Answer:
     def footer(self) -> str:
         """What it cost and what is left."""
         release = self.release
-        nothing = f"{release.nothing} " if release.nothing else ""
-        return (
-            f"{nothing}{self.shown().holds}. {release.paid} Left: {_remainder(self.balance)}.{_cut(release)}"
-        )
+        often = release.nothing or f"{self.shown().holds}."
+        return f"{often} {release.paid} Left: {_remainder(self.balance)}.{_cut(release)}"
 
     def document(self) -> dict[str, Any]:
         """Everything, for programs. The keys are a contract."""

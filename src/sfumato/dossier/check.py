@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from sfumato._dataclasses import dataclass
 from sfumato.dossier.facts import Facts, many
 from sfumato.explain import delta_advice
-from sfumato.schema import ColumnType
+from sfumato.schema import ColumnType, PrivateTable
 from sfumato.schema.classify import role_of
 
 __all__ = ["Step", "Verdict", "check"]
@@ -117,6 +117,14 @@ def _kind(kind: ColumnType) -> str:
     return names.get(type(kind).__name__, "text")
 
 
+def _weight(table: PrivateTable) -> str:
+    """How much a unit counts for in a table."""
+    groups = many(table.unit.max_groups, "group")
+    if table.unit.auto:
+        return f"as many rows of {table.name} as a noisy profile chooses, in at most {groups}"
+    return f"at most {many(table.unit.max_rows, 'row')} of {table.name} in {groups}"
+
+
 def _preparation(facts: Facts) -> Found:
     open_text = [
         f"{table.name}.{name}"
@@ -125,15 +133,8 @@ def _preparation(facts: Facts) -> Found:
         if type(kind).__name__ in ("Int", "Float", "Date")
         and getattr(kind, "lower", getattr(kind, "start", None)) is None
     ]
-    weights = [
-        f"{many(table.unit.max_rows, 'row')} of {table.name} in {many(table.unit.max_groups, 'group')}"
-        for table in facts.tables
-    ]
-    what = (
-        "Each row is a unit of its own"
-        if facts.unit.is_row
-        else f"A unit counts with at most {' and '.join(weights)}"
-    )
+    weights = " and ".join(map(_weight, facts.tables))
+    what = "Each row is a unit of its own" if facts.unit.is_row else f"A unit counts with {weights}"
     if open_text:
         return (
             "open",

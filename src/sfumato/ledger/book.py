@@ -205,7 +205,8 @@ class Account:
             gates.append(("your limit's", seat.limit, seat.totals(self.cap)))
         for whose, budget, spent in gates:
             if adds or (finds and "delta" in budget.units):
-                told.append(spared(budget.limits[1], budget.limits[1] - spent[1], whose))
+                part = whose if adds else f"what is aside of {whose}"
+                told.append(spared(budget.limits[1], budget.limits[1] - spent[1], part))
         return min(told, key=lambda spare: spare.delta)  # the first of equals is the dataset's
 
     def refuse_several(self, losses: Sequence[tuple[PrivacyLoss, bool]], analyst: str | None) -> None:

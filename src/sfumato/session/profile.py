@@ -204,9 +204,19 @@ def _limited(
         limited = plan.asking(limits=(None, rung))
         if not _adds_up(limited):
             continue
-        told = f"At most {several(rung, 'row')} of each {plan.rows.owner} count, chosen by the profile."
-        return limited, (told,)
+        return limited, _told(limited, rung)
     return plan, ()
+
+
+def _told(plan: Plan, rung: int) -> tuple[str, ...]:
+    """Which limit the profile has chosen; nothing where units are counted, each once, whatever it is."""
+    recipe = None if plan.unbounded else plan.recipe
+    if recipe is not None and not (recipe.measured.keys or recipe.extras):
+        kinds = {measurement.kind for measurement in recipe.measured.measurements}
+        if kinds == {"units"}:
+            return ()
+    count = "counts" if rung == 1 else "count"
+    return (f"At most {several(rung, 'row')} of each {plan.rows.owner} {count}, chosen by the profile.",)
 
 
 def _adds_up(plan: Plan) -> bool:

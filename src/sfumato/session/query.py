@@ -223,7 +223,8 @@ class Query(NotAList):
         finds = any(key.values is None for key in plan.report.child.keys)
         spare = self._session.ledger.spare(dataset.name, finds=finds)
         if not spare.delta and (finds or terms.mechanism == "gaussian"):
-            spare = replace(spare, delta=dataset.budget.hundredth)
+            told = f"a hundredth of the budget's, though {spare.told}"
+            spare = replace(spare, delta=dataset.budget.hundredth, told=told)
         return replace(terms, spare=spare.delta, spare_told=spare.told)
 
     def _with_bounds(

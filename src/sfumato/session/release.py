@@ -336,10 +336,10 @@ class Release(NotAList):
         return Shown(self.table, self._estimates, self.estimands, confidence, self._intervals.within, limits)
 
     def _footer(self) -> str:
-        often = f"{self.shown().holds}."
+        often = self.nothing or f"{self.shown().holds}."
         share = self.touched()
         cut = "" if share is None else f"Of the units, {share} were clamped or cut."
-        return "\n".join(filter(None, (self.nothing, often, self.paid, cut, *self.bounds)))
+        return "\n".join(filter(None, (often, self.paid, cut, *self.bounds)))
 
     @property
     def paid(self) -> str:

@@ -52,7 +52,7 @@ def standing(
     except BudgetExceeded:
         left = session.balance(dataset)
         figures = f"epsilon {shown(left.remaining)}"
-        figures += f" and delta {shown(left.remaining_delta)}" if left.delta else ""
+        figures += f" and delta {shown(left.remaining_delta)}" if left.delta or quote.delta else ""
         return (("left", f"This is more than what is left, {figures}: it would be refused."),)
     except (AccessDenied, UnsupportedLoss):
         return ()  # the release says why

@@ -8,7 +8,7 @@ import re
 from sfumato.engines.base import UNREAD_PREFIX
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
 
-__all__ = ["written", "written_argument", "written_rows"]
+__all__ = ["Phrase", "is_conditional", "written", "written_argument", "written_rows"]
 
 _INFIX = {
     "add": "+",
@@ -51,7 +51,14 @@ _NULL, _GREATEST = Literal(None, None), Literal(1e308, "float")  # the largest n
 _LONGEST = 44
 _SYMBOLS = 400  # of an expression: beyond, nobody reads on
 _MADE = re.compile(r"([a-z ]+) [0-9a-f]{10}")  # the name of a column that a subquery made
+_WORDS = re.compile(r"[\w ()?]+")  # a name that nobody takes for arithmetic
 _UNNAMED = ("column", "expression", "key")  # of them those that are no function
+
+
+class Phrase(Column):
+    """Words that stand for a column of a result: several of them have brackets beside others."""
+
+    __slots__ = ()
 
 
 def written(expression: Expression, longest: int = _LONGEST) -> str:
@@ -73,6 +80,11 @@ def written_rows(expression: Expression, longest: int = _LONGEST) -> str:
     if under is not None and isinstance(under[1], Literal):
         return f"rows where {written(under[0], longest)}"
     return f"rows with {written_argument(expression, longest)}"
+
+
+def is_conditional(expression: Expression) -> bool:
+    """Whether it is NULL because a condition does not hold, whatever may be missing."""
+    return _conditional(expression) is not None
 
 
 def _cut(text: str, longest: int) -> str:
@@ -116,7 +128,7 @@ def _called(expression: Call) -> str:
     function, arguments = expression.function, expression.arguments[:_SYMBOLS]  # the rest is cut off
     if (present := _present(expression)) is not None:
         return f"{_side(present)} IS NOT NULL"
-    if function == "multiply" and arguments[0] == arguments[-1]:
+    if _is_square(expression):
         return f"({_written(arguments[0])})²"
     parts = [_written(argument) for argument in arguments]  # once: each level would double the work
     if function == "case":
@@ -137,8 +149,26 @@ def _side(argument: Expression) -> str:
 
 def _bracketed(argument: Expression, text: str) -> str:
     """A part of a larger expression, in brackets where it has several parts itself."""
-    plain = isinstance(argument, Literal) or " " not in text or text[-1] in "²)"
-    return text if plain and not text.startswith("-") else f"({text})"
+    return text if _is_one(argument, text) and not text.startswith("-") else f"({text})"
+
+
+def _is_one(argument: Expression, text: str) -> bool:
+    """Whether nothing beside it can be taken for a part of it: a name, a constant, a function's brackets."""
+    if isinstance(argument, Literal) or " " not in text or (text[-1] == "²" and _is_square(argument)):
+        return True
+    if isinstance(argument, Column):
+        named = text == argument.name and _WORDS.fullmatch(text) and not isinstance(argument, Phrase)
+        return bool(named) or text.endswith("(…)")
+    if argument.function in ("case", "in", *_INFIX) or _present(argument) is not None:
+        return False
+    form = _FORMS.get(argument.function, "f()")
+    return form[0].isalpha() and form[-1] == ")"
+
+
+def _is_square(expression: Expression) -> bool:
+    if not isinstance(expression, Call) or expression.function != "multiply":
+        return False
+    return expression.arguments[0] == expression.arguments[-1]
 
 
 def _case(parts: list[str]) -> str:

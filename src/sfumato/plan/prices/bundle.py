@@ -93,6 +93,20 @@ class Bundle:
         """What of delta the main question may use: half where groups are selected as well."""
         return delta / 2 if self.selection and law == "gaussian" else delta
 
+    def refuse_without_delta(self, delta: Fraction, *, named: bool) -> None:
+        """Refuses to look for groups without a delta; `named` is whether the question itself says so.
+
+        Raises:
+            QueryRefused: if there is none.
+        """
+        if not self.selection or delta:
+            return
+        way = "leave delta out" if named else "have the steward open the budget with a delta, such as 1e-6"
+        raise QueryRefused(
+            "The values of this GROUP BY are not public, and finding them needs a delta above 0.",
+            f"List the values in the query, WHERE {self._found_key()} IN ('a', 'b'), or {way}.",
+        )
+
     def selected(self, law: Mechanics, epsilon: Fraction, delta: Fraction) -> tuple[Selection, ...]:
         """What selects the groups at this price, one mechanism for each rank of levels; none if public.
 
@@ -105,18 +119,9 @@ class Bundle:
             by the question and draw their noise independently, so that their prices add up (basic
             composition: Dwork, Roth 2014, Thm. 3.16), and the shares add up to 1. What is found on one level
             decides nothing on another.
-
-        Raises:
-            QueryRefused: without a delta.
         """
         if not self.selection:
             return ()
-        if not delta:
-            raise QueryRefused(
-                "The values of this GROUP BY are not public, and finding them needs a delta above 0.",
-                f"List the values in the query, WHERE {self._found_key()} IN ('a', 'b'), or have the steward "
-                "open the budget with a delta, such as 1e-6.",
-            )
         unit = self.found.measured.unit
         ranks = searched_of(self.found.measured) or (((),),)
         risk = delta / 2 if self.main and law == "gaussian" else delta

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from sfumato.plan.expressions.tree import Column, Expression, columns_of
-from sfumato.plan.expressions.written import written
+from sfumato.plan.expressions.written import Phrase, written
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.words import spoken
 from sfumato.plan.questions.aggregates import Estimator, statistic
@@ -25,13 +25,13 @@ _LONGEST = 72
 def estimands(plan: Plan) -> tuple[Estimand | None, ...]:
     """What each column of the report estimates; None for keys and other columns without an aggregate."""
     parts = {f"a{place}": estimand for place, estimand in enumerate(aggregate_estimands(plan))}
-    names: dict[str, Expression] = {name: Column(estimand.what) for name, estimand in parts.items()}
+    names: dict[str, Expression] = {name: Phrase(estimand.what) for name, estimand in parts.items()}
     names |= {f"k{place}": key.expression for place, key in enumerate(plan.report.child.keys)}
     for place, window in enumerate(plan.report.windows):
         of = [parts[name] for one in window.expressions for name in columns_of(one) if name in parts]
         word = "total" if window.function == "sum" else window.function.replace("_", " ")
         over = f"{word} of {written(substituted(window.value, names), _LONGEST)}"
-        names[f"w{place}"] = Column(over)
+        names[f"w{place}"] = Phrase(over)
         if of:
             parts[f"w{place}"] = Estimand(
                 over, "; ".join(dict.fromkeys(one.limit for one in of if one.limit))

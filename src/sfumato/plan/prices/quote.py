@@ -197,10 +197,12 @@ class Quote:
         facts = [("price", self._price()), *by_default, *self.standing, ("noise", self.why)]
         facts.append(("groups", keys_in_words(self.measured.keys, self.measured.groups)))
         lines = [line for name, text in facts for line in _wrapped(f"{name:8}", spell(text), width)]
-        lines += ["", *definitions(self.estimands, width, spell)]
+        if self.estimands:
+            lines += ["", *definitions(self.estimands, width, spell)]
         tables = (
             text_table(table, width=width, spell=spell)
             for table in (self._measured_table(), self._error_table())
+            if any(table.values())
         )
         notes = [line for note in self.notes for line in _wrapped("- ", spell(note), width)]
         return "\n".join(["\n".join(lines), *("\n" + table for table in tables), "", *notes]).rstrip()

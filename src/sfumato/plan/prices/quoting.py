@@ -10,6 +10,7 @@ from statistics import NormalDist
 from typing import assert_never
 
 from sfumato.errors import InvalidParameter, NotCertified, QueryRefused
+from sfumato.plan.expressions.written import is_conditional
 from sfumato.plan.prices.bundle import NOTHING, Bundle, loss_of
 from sfumato.plan.prices.columns import Form, form_of
 from sfumato.plan.prices.estimands import estimands
@@ -33,7 +34,7 @@ from sfumato.plan.prices.words import (
     unit_notes,
 )
 from sfumato.plan.questions.aggregates import Part
-from sfumato.plan.questions.nodes import Measured
+from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Rows
 
 __all__ = ["ColumnQuote", "MeasurementQuote", "Quote", "make_quote"]
@@ -75,7 +76,7 @@ def make_quote(plan: Plan, terms: Terms, *, why: str | None = None, adds: bool =
                 lambda law: _at_price(recipe, law, cost * bundle.main, bundle.main_delta(law, available)),
                 laws,
             )
-            chosen, reason = _by_error(options, recipe, level)
+            chosen, reason = _by_error(options, recipe, level, finds=bool(bundle.selection))
         else:
             chosen, reason = NOTHING, "As said below: no sums are measured."
     else:
@@ -94,6 +95,7 @@ def make_quote(plan: Plan, terms: Terms, *, why: str | None = None, adds: bool =
         reason = why if why is not None else f"{terms.mechanism.capitalize()}, as asked for."
     told = _told(plan, chosen, forms=forms, rows=rows, confidence=level, why=reason)
     if not bundle.is_plain:
+        bundle.refuse_without_delta(available, named=terms.delta is not None)
         told = _bundled(told, bundle, chosen, cost, available, adds=adds)
     named = {"delta": terms.delta is not None, "mechanism": terms.mechanism is not None and why is None}
     return replace(
@@ -144,8 +146,13 @@ def _at_price(recipe: Recipe, law: Mechanics, epsilon: Fraction, delta: Fraction
     return price(recipe.measured, law, epsilon=epsilon, delta=delta, portions=portions)
 
 
-def _by_error(options: Sequence[Priced], recipe: Recipe, confidence: Fraction) -> tuple[Priced, str]:
-    """The noise with the smaller error, on average over the aggregates (in ratios); ties are pure."""
+def _by_error(
+    options: Sequence[Priced], recipe: Recipe, confidence: Fraction, *, finds: bool
+) -> tuple[Priced, str]:
+    """The noise with the smaller error, on average over the aggregates (in ratios); ties are pure.
+
+    Where groups are found beside it, `finds`, it is said that pure noise leaves the delta to them.
+    """
     first = options[0]
     if len(options) == 1:
         return first, _only(first)
@@ -154,10 +161,8 @@ def _by_error(options: Sequence[Priced], recipe: Recipe, confidence: Fraction) -
         ratio = math.exp(gaussian - laplace)
         return options[1], f"Gaussian: its error is about {ratio:.0%} of what Laplace noise would give."
     ratio = math.exp(laplace - gaussian)
-    return (
-        first,
-        f"Laplace: its error is about {ratio:.0%} of what Gaussian noise would give; it uses no delta.",
-    )
+    delta = "the delta is for finding groups alone" if finds else "it uses no delta"
+    return first, f"Laplace: its error is about {ratio:.0%} of what Gaussian noise would give; {delta}."
 
 
 def _typical(priced: Priced, recipe: Recipe, confidence: Fraction) -> float:
@@ -303,6 +308,12 @@ def _column(form: Form, priced: Priced, confidence: Fraction, rows: float | None
     return ColumnQuote(form.name, None, expected, told)
 
 
+def _may_be_missing(measurement: Measurement) -> bool:
+    """Whether rows are counted that have a value, and not those that a condition holds for."""
+    argument = measurement.argument
+    return measurement.kind == "present" and not (argument is not None and is_conditional(argument))
+
+
 def _notes(read: Rows, recipe: Recipe, columns: Sequence[ColumnQuote]) -> tuple[str, ...]:
     measured = recipe.measured
     kinds = {measurement.kind for measurement in measured.measurements}
@@ -325,7 +336,7 @@ def _notes(read: Rows, recipe: Recipe, columns: Sequence[ColumnQuote]) -> tuple[
         notes.append(
             "Every listed key is reported, empty ones too; rows with another key or none are left out."
         )
-    if {"rows", "present"} <= kinds:
+    if "rows" in kinds and any(map(_may_be_missing, measured.measurements)):
         notes.append(
             "What may be missing is counted apart from the rows, for a share of the price: have columns "
             "declared as not nullable where nothing is ever missing."
