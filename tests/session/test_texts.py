@@ -65,6 +65,19 @@ def test_plans_of_many_groups_make_room_for_others(monkeypatch):
     assert COUNT not in kept._kept
 
 
+def test_long_texts_make_room_for_others(monkeypatch):
+    monkeypatch.setattr(texts, "_LETTERS", 250)
+    kept = Texts(TABLES)
+    asked = [
+        f"SELECT COUNT(*) AS n FROM t WHERE g IN ({', '.join('1' * long)})" for long in (20, 21, 22, 1, 90)
+    ]
+    for text, left in zip(asked, ([0], [0, 1], [1, 2], [1, 2, 3], []), strict=True):
+        kept.asked(text)
+        assert [*kept._kept] == [asked[place] for place in left]
+        assert kept._letters == sum(map(len, kept._kept)) <= 250
+        assert {*kept._plans} == {id(text.asking.plan) for text in kept._kept.values()}
+
+
 def test_threads_share_what_is_kept():
     kept = Texts(TABLES)
     found = []

@@ -13,6 +13,7 @@ __all__ = ["Lately"]
 
 _MOST = 64  # releases
 _NUMBERS = 10_000  # in one answer; of a larger one nothing is kept
+_LETTERS = 2**14  # in the words of one question, whose quote is kept with it; likewise
 
 
 class Lately:
@@ -30,6 +31,8 @@ class Lately:
     def shared(self, release: Release, answer: Answer) -> Release:
         """The release of an answer, with what was computed for an earlier one."""
         if sum(array.size for array in answer.noisy) + len(answer.groups or ()) > _NUMBERS:
+            return release
+        if len(release.receipt.purpose.words) > _LETTERS:
             return release
         place = id(release.quote), id(answer)
         with self._lock:

@@ -19,6 +19,7 @@ __all__ = ["Texts"]
 
 _MOST = 256  # texts
 _GROUPS = 200_000  # groups of all their plans together; a plan of more is made each time
+_LETTERS = 2**20  # of all of them together: a plan has a node for every few
 
 
 _QUOTES = 8  # of one text, on different terms
@@ -45,7 +46,7 @@ class Texts:
         self._tables, self._lock = tables, Lock()
         self._kept: dict[str, _Text] = {}
         self._plans: dict[int, _Text] = {}  # by the identity of their plans, which are alive as they are kept
-        self._groups = 0
+        self._groups = self._letters = 0
 
     def asked(self, text: str, parameters: Values = None) -> Asking:
         """What `ask` gives; for a text without parameters that was asked lately, the same object.
@@ -67,10 +68,13 @@ class Texts:
             if groups <= _GROUPS and text not in self._kept:
                 self._kept[text] = self._plans[id(found.plan)] = _Text(found, groups)
                 self._groups += groups
-            while len(self._kept) > _MOST or self._groups > _GROUPS:
-                oldest = self._kept.pop(next(iter(self._kept)))
+                self._letters += len(text)
+            while len(self._kept) > _MOST or self._groups > _GROUPS or self._letters > _LETTERS:
+                first = next(iter(self._kept))
+                oldest = self._kept.pop(first)
                 del self._plans[id(oldest.asking.plan)]
                 self._groups -= oldest.groups
+                self._letters -= len(first)
         return found
 
     def quoted(self, plan: Plan, terms: Hashable, make: Callable[[], Quote]) -> Quote:
