@@ -12,7 +12,9 @@ def test_a_profile_is_bought_shown_and_given(cli, hospital):
     assert shown.code == 0
     assert "their rows" in shown.out
     assert "3 to 5" in shown.out
-    assert "It is declared or on record: free; it is kept" in " ".join(shown.out.split())
+    words = " ".join(shown.out.split())
+    assert "It is declared or on record: free; it is kept" in words
+    assert "± holds 95% of the time; units and their rows have noise of their own." in words
     balance = cli("ledger", "show").out.split("\n\n")[0]
     assert shown.out.rstrip().endswith(balance.rstrip())  # its lines stay lines
     given = cli("ledger", "give", "visits", str(told["receipt"]), "--reason", "for all")
@@ -33,3 +35,13 @@ def test_a_price_and_a_table_are_asked_for(cli, hospital):
     assert unknown.code == 2
     assert "one of visits" in unknown.err
     assert cli("profile", "--epsilon", "9").code == 3
+
+
+def test_a_declared_profile_is_not_said_to_have_noise(cli, hospital):
+    toml = hospital / "sfumato.toml"
+    unit = 'unit = "patient_id"'
+    toml.write_text(toml.read_text().replace(unit, f"{unit}\nprofile = {{ 1 = 800, 20 = 90 }}"))
+    shown = cli("profile", "visits", "--epsilon", "0.3")
+    assert shown.code == 0
+    assert "Declared, without noise" in shown.out
+    assert "95%" not in shown.out

@@ -68,7 +68,7 @@ def profile(
     table(found.columns)
     say()
     cost = f"Paid epsilon {epsilon} (receipt {paid[0]})" if paid else "It is declared or on record: free"
-    paragraph(f"± holds 95% of the time. {cost}; it is kept for all questions.")
+    paragraph(f"{found.holds} {cost}; it is kept for all questions.")
     say(left)
 
 

@@ -42,7 +42,7 @@ class Laddered:
     @property
     def holds(self) -> str:
         """What the numbers promise."""
-        return "± holds 95% of the time."
+        return f"± holds 95% of the time; units and their {self.counted} have noise of their own."
 
     def __str__(self) -> str:
         return f"{text_table(self.columns)}\n{self.holds}"
