@@ -19,7 +19,7 @@ from sfumato.ledger import Ledger
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quoting import make_quote
 from sfumato.plan.prices.terms import Terms
-from sfumato.session import query as asking
+from sfumato.session import answering
 from sfumato.session.vault import Vault
 from sfumato.sql.read.parse import parse
 from sfumato.sql.write.lower import lower
@@ -65,7 +65,7 @@ POINTS = {
     "after commit": lambda: around(Ledger, "debit", after=True),
     "mid-read": during_read,
     "after read": lambda: around(Vault, "_read", after=True),
-    "after noise": lambda: around(asking, "privatise", after=True),
+    "after noise": lambda: around(answering, "privatise", after=True),
     "before reply": lambda: around(Ledger, "record", after=True),
     "never": lambda: None,
 }

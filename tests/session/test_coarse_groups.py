@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato.plan.prices import bundle as bundling
 from sfumato.plan.prices import quoting
-from sfumato.session import query as asking
+from sfumato.session import answering
 from sfumato.session.noise import select_on_levels
 from sfumato.testing import assert_bernoulli, seeded
 
@@ -115,7 +115,7 @@ def _at_the_first_price(found: Any, more: Any, quote: Any) -> Any:
     [
         (bundling, "shares_of", _all_for_each),
         (quoting, "loss_of", _paid_once),
-        (asking, "select_on_levels", _at_the_first_price),
+        (answering, "select_on_levels", _at_the_first_price),
     ],
 )
 def test_a_coarse_level_that_is_not_paid_for_is_noticed(

@@ -11,7 +11,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.plan.prices import bundle
-from sfumato.session import query
+from sfumato.session import answering
 from sfumato.session.noise import select
 from sfumato.session.payload import Answer
 from sfumato.testing import assert_bernoulli, seeded
@@ -59,7 +59,7 @@ def _as_if_in_one_group(reading, selection):
 
 
 def test_a_selection_for_one_group_is_noticed(monkeypatch):
-    monkeypatch.setattr(query, "select", _as_if_in_one_group)
+    monkeypatch.setattr(answering, "select", _as_if_in_one_group)
     with pytest.raises(AssertionError):
         check_survivors("planted")
 

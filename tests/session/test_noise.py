@@ -7,7 +7,7 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.accounting import gaussian_sigma
-from sfumato.session import query as asking
+from sfumato.session import answering
 from sfumato.testing import assert_continuous, assert_discrete, seeded
 
 GROUPS = 20_000
@@ -71,7 +71,7 @@ def test_a_release_carries_the_noise_that_its_price_claims(name):
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("share", [pytest.param(0.5, marks=pytest.mark.stats), 0.9, 1.1])
 def test_any_other_amount_of_noise_is_noticed(name, share, monkeypatch):
-    honest = asking.privatise
+    honest = answering.privatise
 
     def planted(exact, quote):
         noisy = honest(exact, quote)
@@ -80,6 +80,6 @@ def test_any_other_amount_of_noise_is_noticed(name, share, monkeypatch):
             for each in noisy
         )
 
-    monkeypatch.setattr(asking, "privatise", planted)
+    monkeypatch.setattr(answering, "privatise", planted)
     with pytest.raises(AssertionError, match="claimed"):
         check(name)

@@ -17,8 +17,8 @@ from sfumato.errors import QueryRefused
 from sfumato.plan.prices.price import instruments
 from sfumato.plan.questions.others import lines_of, picks_of
 from sfumato.plan.questions.sensitivity import sensitivities
+from sfumato.session.answering import answered
 from sfumato.session.payload import Answer
-from sfumato.session.query import answered
 from sfumato.session.reading import on_lines
 from sfumato.session.release import Release
 from sfumato.testing import exact, seeded

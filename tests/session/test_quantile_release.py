@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.mechanisms import Quantiles
 from sfumato.plan.answers.outside import outside_of
 from sfumato.plan.intervals.rings import cuts_around
-from sfumato.session import query as asking
+from sfumato.session import answering
 from sfumato.testing import assert_bernoulli, assert_continuous, assert_discrete, seeded
 
 GROUPS = 2_000
@@ -83,7 +83,7 @@ def test_what_is_released_carries_the_noise_of_its_price(name, unit):
 @pytest.mark.parametrize("name", CHECKS)
 def test_less_noise_is_noticed(name, monkeypatch):
     """As if twice the price had been paid, or the noise had been halved."""
-    honest = asking.privatise_extra
+    honest = answering.privatise_extra
 
     def planted(found, priced):
         if name == "cells":
@@ -94,7 +94,7 @@ def test_less_noise_is_noticed(name, monkeypatch):
         cells, cuts, noisy, mark = arrays
         return cells, cuts, noisy / 2, mark
 
-    monkeypatch.setattr(asking, "privatise_extra", planted)
+    monkeypatch.setattr(answering, "privatise_extra", planted)
     with pytest.raises(AssertionError, match="claimed"):
         CHECKS[name]()
 

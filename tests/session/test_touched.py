@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato.session.query import answered
+from sfumato.session.answering import answered
 from sfumato.testing import assert_discrete, seeded
 
 EPSILON = Fraction(4)

@@ -15,7 +15,7 @@ from sfumato.errors import AccessDenied
 from sfumato.mechanisms import adaptive_selection
 from sfumato.plan.prices import bundle
 from sfumato.plan.questions.spread import Spread
-from sfumato.session import noise, query
+from sfumato.session import answering, noise
 from sfumato.session.payload import Answer
 from sfumato.session.texts import Texts
 from sfumato.sql.write import choice
@@ -143,7 +143,7 @@ def spent(monkeypatch, planted=None):
     """What differs outside the noise, and the rho of both rounds, with noise frozen draw by draw."""
     left, right, selection = at_the_threshold()
     if planted is not None:
-        monkeypatch.setattr(query, "select_in_rounds", planted)
+        monkeypatch.setattr(answering, "select_in_rounds", planted)
     text = QUERIES["one key"][0]
     tape = record(lambda: seen(left, "add-remove", text), inside=True)
     other = replay(lambda: seen(right, "add-remove", text), tape, inside=True)

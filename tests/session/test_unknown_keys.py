@@ -14,7 +14,7 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.errors import QueryRefused
-from sfumato.session import query as asking
+from sfumato.session import answering
 from sfumato.session.reading import Reading
 from sfumato.testing import assert_bernoulli, assert_continuous, assert_discrete, seeded
 
@@ -86,7 +86,7 @@ def test_rows_as_units_are_selected_at_the_whole_price(sized):
 
 
 def planted(change):
-    honest = asking.select
+    honest = answering.select
 
     def wrapped(found, selection):
         survivors, noisy = honest(found, selection)
@@ -116,7 +116,7 @@ def dearer(found, survivors, noisy, selection):
 
 @pytest.mark.parametrize("change", [all_kept, less_noise, dearer])
 def test_a_selection_that_is_skipped_or_cheaper_is_noticed(sized, change, monkeypatch):
-    monkeypatch.setattr(asking, "select", planted(change))
+    monkeypatch.setattr(answering, "select", planted(change))
     with pytest.raises(AssertionError, match="claimed"):
         check_selection(sized)
 
@@ -162,9 +162,9 @@ def test_sums_of_found_groups_have_the_noise_of_every_group_that_a_unit_is_in(me
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_less_noise_on_the_sums_is_noticed(mechanism, monkeypatch):
-    honest = asking.privatise
+    honest = answering.privatise
     monkeypatch.setattr(
-        asking, "privatise", lambda exact, quote: tuple(each * 0.85 for each in honest(exact, quote))
+        answering, "privatise", lambda exact, quote: tuple(each * 0.85 for each in honest(exact, quote))
     )
     with pytest.raises(AssertionError, match="claimed"):
         check_sums(mechanism)

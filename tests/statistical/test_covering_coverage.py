@@ -15,7 +15,7 @@ import pytest
 import sfumato as sf
 from sfumato.plan.questions.profile import Profile
 from sfumato.session import profile as profiles
-from sfumato.session.query import answered
+from sfumato.session.answering import answered
 from sfumato.session.release import Release
 from sfumato.testing import seeded
 

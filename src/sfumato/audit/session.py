@@ -24,9 +24,9 @@ from sfumato.numeric.exact import Rational, as_integer, delta_of, positive
 from sfumato.plan.prices.quoting import Quote
 from sfumato.schema import PrivateTable, PublicTable
 from sfumato.session import Query, Session
+from sfumato.session.answering import answered
 from sfumato.session.noise import privatise
 from sfumato.session.payload import Answer
-from sfumato.session.query import answered
 from sfumato.session.reading import Reading
 
 __all__ = ["Data", "QueryPair", "query_bound", "query_pair"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger import Memo, Right
 from sfumato.loss import ApproximateLoss
-from sfumato.mechanisms import AdaptiveSelection, GaussianSelection
 from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.names import NotAList, no_method
 from sfumato.plan.prices.extras import PricedQuantiles
@@ -23,8 +22,9 @@ from sfumato.plan.questions.needs import ready
 from sfumato.plan.questions.terms import Col
 from sfumato.plan.questions.unbounded import FALLBACK, bounded
 from sfumato.plan.shaping import first, keep, put_in_order
-from sfumato.purchase import Bought, Forecast, Purchase, summed
+from sfumato.purchase import Forecast, Purchase, summed
 from sfumato.render import is_text
+from sfumato.session.answering import answered
 from sfumato.session.auto import (
     SHARE,
     Bounds,
@@ -34,10 +34,9 @@ from sfumato.session.auto import (
     refuse_unpayable,
     wanted_for_bounds,
 )
-from sfumato.session.noise import privatise, privatise_extra, select, select_in_rounds, select_on_levels
 from sfumato.session.payload import Answer
 from sfumato.session.profile import Limits, known_groups, limits_of
-from sfumato.session.reading import Reading
+from sfumato.session.recalling import serves
 from sfumato.session.release import Release
 from sfumato.session.spoken import asked_of, in_words
 from sfumato.session.standing import standing
@@ -48,9 +47,7 @@ if TYPE_CHECKING:
     from sfumato.plan.questions.nodes import Report
     from sfumato.session.session import Session
 
-__all__ = ["Query", "answered"]
-
-Groups: TypeAlias = Sequence[tuple[Any, ...]]
+__all__ = ["Query"]
 
 _RELEASED = "Release it first: .release(epsilon=0.5) gives a result that has table, to_pandas() and plot()."
 _HABITS: dict[str, str] = {
@@ -410,42 +407,9 @@ class Query(NotAList):
             answer=answer,
             write=Answer.to_bytes,
             read_back=Answer.from_bytes,
-            choose=lambda kept: next((bought for bought in kept if _serves(bought, quote, asked)), None),
+            choose=lambda kept: next((bought for bought in kept if serves(bought, quote, asked)), None),
             check=lambda: session.vault.check(questions, quote.rows, spread=quote.spread),
         )
-
-
-def _serves(bought: Bought[Answer], quote: Quote, asked: Fraction | None) -> bool:
-    """Whether an answer on record is as good as what is asked for, or was given for the same price.
-
-    Of such a price a part went into the profile, and the answer had the rest. An error that is asked for is
-    one: then no price serves in its place.
-    """
-    answer, purpose = bought.answer, bought.receipt.purpose
-    whole = asked is not None and purpose.asked is not None and purpose.asked >= asked
-    same = whole and (purpose.delta or 0) >= quote.delta and answer.mechanism == quote.mechanism
-    accurate = answer.as_good_as(quote) or quote.is_reached_by(answer.noises)
-    return answer.has_all(quote) and (same or accurate or _by_default(bought, quote, whole=whole))
-
-
-def _by_default(bought: Bought[Answer], quote: Quote, *, whole: bool) -> bool:
-    """Whether an answer on record was asked for just so, and only the delta that the budget spared differs.
-
-    What is spared follows what is left, and which noise is best follows from that: an answer at the same
-    epsilon, with neither of them named, is the answer to this question.
-
-    Args:
-        bought: The answer.
-        quote: What is asked for.
-        whole: Whether it was given for the same price, part of which went into the profile.
-    """
-    answer, unnamed = bought.answer, {*quote.unnamed} & {*bought.receipt.purpose.unnamed}
-    return (
-        "delta" in unnamed
-        and quote.target is None
-        and (whole or answer.epsilon >= quote.epsilon)
-        and (answer.mechanism == quote.mechanism or "mechanism" in unnamed)
-    )
 
 
 def _meanings(quote: Quote) -> tuple[str, ...]:
@@ -461,48 +425,3 @@ def _price(terms: Terms) -> Fraction:
     if terms.epsilon is None:
         raise InvalidParameter("Bounds that are bought need a price: give an epsilon.")
     return terms.epsilon
-
-
-def answered(quote: Quote, read: Callable[..., Reading]) -> Answer:
-    """The private answer to all questions of a quote, each read once and made private at once.
-
-    Args:
-        quote: What was asked and paid.
-        read: Gives the exact integers of one of its questions, by its place and over which groups; where
-            groups are found by weight, also by how units' weights are spread.
-
-    Exact integers have no name here for longer than a line: a frame that outlives an error must not hold
-    them.
-    """
-    groups: Groups | None = None
-    units = None
-    main = int(len(quote.recipe.questions) > len(quote.extras))
-    noisy: tuple[Any, ...] = ()
-    if main and quote.selection is not None:
-        if quote.measured.levels:
-            places = range(main + len(quote.extras), len(quote.recipe.questions))
-            survivors, units = select_on_levels(read(0, None), [read(place, None) for place in places], quote)
-        elif isinstance(quote.selection, AdaptiveSelection):
-            survivors = select_in_rounds(lambda spread: read(0, None, spread), quote.selection)
-        else:
-            survivors, units = select(read(0, None), quote.selection)
-        groups, noisy = survivors.groups, privatise(survivors.columns, quote)
-        del survivors
-    elif main:
-        noisy = privatise(read(0, None).columns, quote)
-    extras = tuple(
-        (extra.epsilon, privatise_extra(read(place, groups if extra.extra.measured.keys else None), extra))
-        for place, extra in enumerate(quote.extras, start=main)
-    )
-    return Answer(
-        noisy,
-        quote.noises,
-        quote.epsilon,
-        quote.delta,
-        quote.mechanism,
-        groups,
-        units,
-        extras,
-        quote.selection_price,
-        isinstance(quote.selection, GaussianSelection),
-    )

@@ -125,7 +125,7 @@ class _Deck:
                 stack.enter_context(_replaced(owner, verb, self._verb(verb, vars(owner)[verb])))
             for name in _DRAWS:
                 stack.enter_context(_replaced(random, name, self._draw(name, getattr(random, name))))
-            for place in () if self._inside else ("noise", "query"):
+            for place in () if self._inside else ("noise", "answering"):
                 module = importlib.import_module(f"sfumato.session.{place}")
                 stack.enter_context(_replaced(module, "select", self._selection()))
                 stack.enter_context(_replaced(module, "select_in_rounds", self._rounds()))
