@@ -115,6 +115,19 @@ def test_an_answer_with_rows_says_nothing_of_that(session):
     assert session.sql("SELECT COUNT(*) FROM visits").release(1).nothing == ""
 
 
+def test_bars_of_groups_that_their_figures_chose_are_said_to_hold_less_often(session):
+    text = "SELECT letter, COUNT(*) AS n, COUNT(DISTINCT letter) AS d FROM visits GROUP BY letter"
+    for more, chosen in {
+        "": False,
+        " ORDER BY n": False,
+        " ORDER BY n LIMIT 1": True,
+        " HAVING n > 9": True,
+    }.items():
+        words = " ".join(str(session.sql(text + more).release(1)).split())
+        assert ("less often for groups that HAVING or LIMIT chose" in words) == chosen, more
+        assert ("each bound over all rows holds as often" in words) != chosen, more
+
+
 def test_a_quote_without_figures_has_no_table_of_them(session):
     quote = session.table("visits").unique("zone").quote(1)
     assert "confidence" not in str(quote)

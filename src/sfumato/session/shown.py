@@ -133,12 +133,18 @@ class Shown:
     def holds(self) -> str:
         """What the bars and bounds promise."""
         often = f"{float(self.confidence) * 100:.6g}% of the time"
+        fewer = ", less often for groups that HAVING or LIMIT chose by their noisy figures"
+        fewer = fewer if self.estimates.chosen else ""
         numbers: Any = self.estimates.intervals
         if not any(self.estimates.cut(name) for name in numbers):
-            return f"± holds {often}"
-        noise = f"± noise holds {often}" + (" and leaves out what limits cut" if self.limits else "")
+            return f"± holds {often}{fewer}"
+        noise = f"± noise holds {often}{fewer}"
+        if self.limits:
+            noise += f"{',' if fewer else ''} and leaves out what limits cut"
         if not any(self.bounded(name) for name in numbers):
             return noise
+        if fewer:
+            return f"{noise}; the bounds over all rows of all groups hold together {often}{self.within}"
         return f"{noise}; each bound over all rows holds as often{self.within}"
 
 

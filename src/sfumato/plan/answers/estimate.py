@@ -112,6 +112,11 @@ class Estimates:
             )
         return shown
 
+    @property
+    def chosen(self) -> bool:
+        """Whether released values may have chosen the rows: bars hold less often for such than `covering`."""
+        return self._among > 1
+
     def cut(self, name: str) -> bool:
         """Whether limits may leave something out of a column."""
         return self._cover.cut(self._expressions[name])
