@@ -19,7 +19,7 @@ from sfumato.errors import (
     LedgerUnusable,
     MissingExtra,
 )
-from sfumato.ledger import Budget, Ledger, Steward, store
+from sfumato.ledger import Budget, Ledger, Steward, sqlite, store
 from sfumato.ledger.receipt import Kind
 from sfumato.loss import PureLoss
 
@@ -227,9 +227,9 @@ def test_a_read_only_database(sqlite_place):
         assert len(ledger.export()) == 3
 
 
-def test_a_busy_database_is_not_waited_for_for_ever(sqlite_place):
+def test_a_busy_database_is_not_waited_for_for_ever(sqlite_place, monkeypatch):
+    monkeypatch.setattr(sqlite, "_PATIENCE", 0.05)
     with sqlite_place.made(Budget(1)) as ledger:
-        ledger._journal.store.execute("PRAGMA busy_timeout = 10")
         other = sqlite3.connect(sqlite_place.where, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerUnusable, match="busy"):

@@ -36,6 +36,7 @@ def is_in(value: exp.Expr, constants: Sequence[Any], dialect: Dialect) -> exp.Ex
     Raises:
         QueryRefused: for a constant that no engine can hold.
     """
+    constants = [constant + 0.0 if type(constant) is float else constant for constant in constants]  # no -0.0
     rows = _rows(constants, dialect) if len(constants) > _FEW else None
     if rows is None:
         return exp.In(this=value, expressions=[constant_node(constant) for constant in constants])
