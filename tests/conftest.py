@@ -4,11 +4,14 @@ import gc
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 settings.register_profile(
     "sfumato", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("sfumato")
+# Hypothesis also tries the constants of all modules that are loaded: other tests would decide on examples.
+providers._get_local_constants = lambda: providers.Constants()
 
 
 @pytest.hookimpl(wrapper=True)

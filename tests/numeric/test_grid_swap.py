@@ -130,6 +130,8 @@ def test_the_swapped_pair_holds_the_enumerated_truth() -> None:
         assert bracket.lower <= enumerated(terms, epsilon) <= bracket.upper
 
     @settings(max_examples=40, deadline=None)
+    @example(law=pair([2.5, 5.8, 0.1], [0.82, 0.13, 0.46], 10.0**-2.8), count=4, exponent=-4.3)  # is swapped
+    @example(law=pair([6.9, 3.6, 5.6], [0.77, 0.9, 0.39], 10.0**-0.6), count=2, exponent=-2.6)
     @given(law=PAIRS, count=st.integers(1, 4), exponent=st.floats(-6.0, -1.0))
     def epsilon(law: Pair, count: int, exponent: float) -> None:
         terms, target = [Term(law, (), count)], 10.0**exponent
