@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.samplers.test_law import all_laws
 
 from sfumato.samplers import discrete, rough
 from sfumato.samplers import law as laws
@@ -16,16 +17,6 @@ from sfumato.samplers.table import Table
 
 SCALES = [Fraction(s) for s in ("0.001", "1/3", "1", "10", "1000", "123456.789", "1e12", "1e16")]
 OFFSETS = sorted({sign * (1 << bits) for sign in (-1, 1) for bits in (0, 10, 22, 26, 31, 33, 40)} | {0})
-
-
-def all_laws(scale: Fraction, limit: int = laws.COARSE) -> list[Law]:
-    return [
-        laws.geometric(1 / scale, limit=limit),
-        laws.laplace(scale, limit=limit),
-        laws.gaussian(scale**2, limit=limit),
-        laws.laplace(scale, discrete=False, limit=limit),
-        laws.gaussian(scale**2, discrete=False, limit=limit),
-    ]
 
 
 def without_floats(law: Law) -> Law:
