@@ -58,7 +58,7 @@ def test_type_checkers_see_the_same_objects_as_the_loader(package):
         home = importlib.import_module(seen[name])
         assert getattr(module, name) is getattr(home, name), name
     defined = {"__version__", "examples", "modules"}
-    assert set(module.__all__) - defined <= set(seen) <= set(module.__all__) | {"lazy"}
+    assert set(module.__all__) - defined <= set(seen) <= set(module.__all__) | {"lazy", "MissingExtra"}
 
 
 @pytest.mark.parametrize("package", LAZY)

@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 
 _MODULES = (
     "accounting anonymity attacks audit book dossier engines errors explain games "
-    "lab local loss mechanisms numeric plots random"
+    "lab learn local loss mechanisms numeric plots random"
 )
 _HOMES = {
     "catalog": "Catalog",
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         explain,
         games,
         lab,
+        learn,
         local,
         loss,
         mechanisms,
@@ -182,6 +183,7 @@ __all__ = [
     "geometric_mean",
     "harmonic_mean",
     "lab",
+    "learn",
     "local",
     "loss",
     "max",

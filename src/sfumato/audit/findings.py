@@ -12,7 +12,7 @@ from sfumato.render import text_table
 
 __all__ = ["Audit", "Finding", "Kind", "Verdict"]
 
-Kind: TypeAlias = Literal["mechanism", "client", "game", "query", "floats"]
+Kind: TypeAlias = Literal["mechanism", "client", "game", "query", "fit", "floats"]
 Verdict: TypeAlias = Literal["holds", "broken"]
 _WIDTH = 80
 
@@ -23,7 +23,8 @@ class Finding:
 
     Attributes:
         name: what was audited.
-        kind: "mechanism", "client" (local privacy), "game", "query" (a whole session) or "floats" (low bits).
+        kind: "mechanism", "client" (local privacy), "game", "query" (a whole session), "fit" (a model) or
+            "floats" (low bits).
         claimed: the epsilon that is claimed at `delta`.
         delta: the delta at which the claim came closest to falling, or fell.
         proven: epsilon is at least this, at `confidence`.

@@ -1,4 +1,4 @@
-"""Everything that makes a privacy claim, audited by name: mechanisms, clients, games, queries, floats."""
+"""Everything that makes a privacy claim, audited by name: mechanisms, clients, games, queries, models."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 from sfumato._dataclasses import dataclass
@@ -28,6 +29,7 @@ _TESTS = len(_DELTAS) + 3  # and delta 0, the delta of the claim, the low bits
 _LEAST = 500
 _SEEN = 100  # a delta of which fewer samples than this are expected shows nothing
 _SLOW = 5  # mechanisms that answer one question at a time get a fifth of the samples
+_FITTED = 100  # many measurements for each sample
 _BOUGHT = 400  # a debit and a record for each sample
 _FEW = 8  # fewer are done before a second interpreter has started
 _TINY = 1e-9  # a claim of 0 has no ratio
@@ -52,7 +54,10 @@ class Subject:
 
 
 def subjects() -> tuple[Subject, ...]:
-    """All that is registered: the examples of every mechanism, client and game, and some whole queries."""
+    """All that is registered: the examples of every mechanism, client, game and model, some whole queries.
+
+    Models are among them where scikit-learn is installed (extra `learn`).
+    """
     from sfumato import mechanisms
     from sfumato.audit.choices import CHOICES
     from sfumato.audit.queries import QUERIES
@@ -76,6 +81,10 @@ def subjects() -> tuple[Subject, ...]:
     ]
     registered += [Subject(example.name, "query", _asked(example.pair), example.part) for example in QUERIES]
     registered += [Subject(example.name, "query", _asked(example.pair), _BOUGHT) for example in CHOICES]
+    if find_spec("sklearn") is not None:
+        from sfumato.learn.examples import examples as models
+
+        registered += [Subject(each.name, "fit", _opened(each.loss, each.draw), _FITTED) for each in models()]
     return tuple(registered)
 
 
@@ -137,7 +146,7 @@ def _chosen(known: Sequence[Subject], only: Sequence[str] | None) -> list[Subjec
         if not any(_answers_to(subject, name) for subject in known):
             raise InvalidParameter(
                 f"nothing registered is called {name[:60]!r}; say a mechanism such as laplace, or one of the "
-                "kinds mechanism, client, game and query."
+                "kinds mechanism, client, game, query and fit."
             )
     return [subject for subject in known if any(_answers_to(subject, name) for name in names)]
 

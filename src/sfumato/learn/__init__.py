@@ -1,0 +1,34 @@
+"""Private learning on tables: estimators that fit like scikit-learn's (extra `learn`).
+
+```python
+from sfumato import learn
+
+model = learn.LogisticRegression(epsilon=1, delta=1e-6, bounds={"age": (17, 90)}, classes=[0, 1])
+model.fit(X, y).predict_proba(X)
+```
+
+The whole fit is one release with one price; columns and classes are declared, never read off the data.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from sfumato._lazy import lazy
+from sfumato.errors import MissingExtra
+
+if find_spec("sklearn") is None:
+    raise MissingExtra("Learning needs scikit-learn: pip install 'sfumato[learn]'.")
+
+if TYPE_CHECKING:
+    from sfumato.learn.moments import Moments
+
+# Loaded on first use; every module listed here is asked for its `examples`.
+_HOMES = {
+    "moments": "Moments",
+}
+
+__all__ = ["Moments"]
+
+__getattr__, __dir__ = lazy(globals(), _HOMES)

@@ -1,0 +1,134 @@
+"""What is public about the columns that a model learns from: bounds of numbers, lists of categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sfumato._dataclasses import dataclass
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import as_fraction
+
+__all__ = ["Category", "Declared", "Number", "declared", "number"]
+
+_MOST_VALUES = 10_000
+_FARTHEST = 2**100
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A column of numbers, which are clamped to bounds.
+
+    Attributes:
+        name: The column's.
+        lower: What smaller numbers count as.
+        upper: What larger numbers count as.
+    """
+
+    name: str
+    lower: Fraction
+    upper: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """A column of categories; whatever is not listed is none of them.
+
+    Attributes:
+        name: The column's.
+        values: All categories.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+
+
+Declared: TypeAlias = Number | Category
+
+
+def declared(bounds: Any, names: Sequence[str]) -> tuple[Declared, ...]:
+    """What is declared about each of these columns.
+
+    Args:
+        bounds: A dictionary by column, of pairs `(lower, upper)` for numbers and lists of values for
+            categories; or a pair of numbers or arrays for all columns in their order.
+        names: The columns.
+
+    Raises:
+        InvalidParameter: if a column has no bounds, or they are none.
+    """
+    if bounds is None:
+        raise InvalidParameter(
+            "Bounds are needed before data is read: give bounds={'age': (17, 90), …}, or a pair "
+            "(lower, upper) for all columns; they must not be read off the data."
+        )
+    if isinstance(bounds, str):
+        raise InvalidParameter(f"bounds={bounds[:20]!r} cannot be bought here: declare them.")
+    if isinstance(bounds, Mapping):
+        by_name = {str(name): given for name, given in bounds.items()}
+        places = {str(place): name for place, name in enumerate(names)}
+        known = {places.get(name, name) if name not in names else name: by_name[name] for name in by_name}
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise InvalidParameter(f"bounds has nothing for {_listed(missing)}: add it.")
+        extra = [name for name in known if name not in names]
+        if extra:
+            raise InvalidParameter(f"bounds names {_listed(extra)}, which is no column: leave it out.")
+        return tuple(_one(name, known[name]) for name in names)
+    if not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+        raise InvalidParameter("bounds must be a dictionary by column or a pair (lower, upper).")
+    ends = [_ends(end, len(names)) for end in bounds]
+    return tuple(number(name, *pair) for name, *pair in zip(names, *ends, strict=True))
+
+
+def number(name: str, lower: Any, upper: Any) -> Number:
+    """A column of numbers between finite bounds.
+
+    Raises:
+        InvalidParameter: if they are not finite, or in the wrong order.
+    """
+    low, high = _finite(name, lower), _finite(name, upper)
+    if max(-low, high) > _FARTHEST or 0 < high - low < Fraction(1, _FARTHEST):
+        raise InvalidParameter(f"The bounds of {name[:60]!r} are too far from 1: rescale the column.")
+    if low > high:
+        raise InvalidParameter(f"The bounds of {name[:60]!r} are in the wrong order: give (lower, upper).")
+    return Number(name, low, high)
+
+
+def _one(name: str, given: Any) -> Declared:
+    values = getattr(given, "values", None)
+    if isinstance(given, list) or isinstance(values, tuple):  # a list, or a type with values such as Enum
+        listed = tuple(dict.fromkeys(given if isinstance(given, list) else values or ()))
+        if not 0 < len(listed) <= _MOST_VALUES:
+            raise InvalidParameter(f"The categories of {name[:60]!r} must be 1 to {_MOST_VALUES} values.")
+        return Category(name, listed)
+    if hasattr(given, "lower") and hasattr(given, "upper"):  # a type with bounds such as Int
+        return number(name, given.lower, given.upper)
+    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) != 2:
+        raise InvalidParameter(
+            f"The bounds of {name[:60]!r} must be a pair (lower, upper), or a list of categories."
+        )
+    return number(name, *given)
+
+
+def _ends(end: Any, width: int) -> list[Any]:
+    if isinstance(end, Sequence | np.ndarray) and not isinstance(end, str) and np.ndim(end) == 1:
+        if len(end) != width:
+            raise InvalidParameter(f"bounds has {len(end)} numbers for {width} columns: give one for each.")
+        return list(end)
+    return [end] * width
+
+
+def _finite(name: str, end: Any) -> Fraction:
+    try:
+        return as_fraction(end.item() if isinstance(end, np.generic) else end, "bounds")
+    except (InvalidParameter, TypeError, ValueError):
+        raise InvalidParameter(f"The bounds of {name[:60]!r} must be finite numbers.") from None
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:60]) for name in names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -1,0 +1,174 @@
+"""`Design`: the public map from columns to the coordinates that a model has a weight for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.learn._core.declared import Declared, Number
+
+__all__ = ["BITS", "UNIT", "Coordinate", "Design", "coded", "whole"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Small: TypeAlias = NDArray[np.int16]
+
+BITS = 14
+"""A coordinate is a whole multiple of 2**-14."""
+UNIT = 1 << BITS
+"""What 1 is as an integer: the most that a coordinate can be."""
+_BLOCK = 1 << 16
+
+
+class Coordinate(NamedTuple):
+    """One coordinate of a row.
+
+    Attributes:
+        name: Such as `age` or `sex=F`.
+        column: The number of the column that it is of.
+        category: Which of its categories it is about; None: it is a number.
+    """
+
+    name: str
+    column: int
+    category: int | None
+
+
+class Design:
+    """From columns to coordinates between −1 and 1, each of them a small integer.
+
+    A number is clamped to its bounds and goes linearly to [0, 1], or to [−1, 1] where `signed`. A category
+    has one coordinate for each of its values, 1 for the one that it is. The intercept, if any, is last.
+
+    Privacy:
+        Claim: a row's coordinates follow from that row and what is declared, with no rounding that depends
+        on the row's place; they are integers with |x| ≤ UNIT, and the squares of a row's coordinates add
+        up to at most `most`·UNIT². Proof: only additions, products, comparisons and roundings of one float
+        at a time, which IEEE 754 fixes to the last bit; a row is in at most one category of a column.
+    """
+
+    def __init__(self, columns: Sequence[Declared], *, intercept: bool = True, signed: bool = False) -> None:
+        self.columns, self.intercept, self.signed = tuple(columns), intercept, signed
+
+    @property
+    def most(self) -> int:
+        """The most that the squares of a row's coordinates add up to."""
+        return len(self.columns) + self.intercept
+
+    @cached_property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """All but the intercept, in order."""
+        found = list[Coordinate]()
+        for place, column in enumerate(self.columns):
+            if isinstance(column, Number):
+                found.append(Coordinate(column.name, place, None))
+            else:
+                found += [
+                    Coordinate(f"{column.name}={value}", place, at) for at, value in enumerate(column.values)
+                ]
+        return tuple(found)
+
+    @property
+    def width(self) -> int:
+        """How many weights a model has, the intercept's included."""
+        return len(self.coordinates) + self.intercept
+
+    @cached_property
+    def has_categories(self) -> bool:
+        """Whether some column is one of categories."""
+        return not all(isinstance(column, Number) for column in self.columns)
+
+    def integers(self, columns: Sequence[Any] | NDArray[Any]) -> Small:
+        """The rows as integers, without the intercept.
+
+        Args:
+            columns: For each column its floats, or the codes of its categories (−1: none of them); or a
+                matrix of floats.
+        """
+        if isinstance(columns, np.ndarray):
+            return self._matrix(columns)
+        size = len(columns[0]) if len(columns) else 0
+        rows = np.zeros((size, len(self.coordinates)), np.int16)
+        for at, coordinate in enumerate(self.coordinates):
+            column, values = self.columns[coordinate.column], columns[coordinate.column]
+            if isinstance(column, Number):
+                rows[:, at] = whole(values, column, signed=self.signed)
+            else:
+                rows[:, at] = np.where(np.asarray(values) == coordinate.category, UNIT, 0)
+        return rows
+
+    def _matrix(self, matrix: NDArray[Any]) -> Small:
+        rows = np.empty(matrix.shape, np.int16)
+        step = max(1, _BLOCK // max(1, matrix.shape[1]))
+        ends = [(float(column.lower), float(column.upper)) for column in self.columns]  # type: ignore[union-attr]
+        lower, upper = np.array(ends).reshape(-1, 2).T
+        rate = _rate(lower, upper, self.signed)
+        for start in range(0, len(matrix), step):
+            part = matrix[start : start + step]
+            rows[start : start + step] = _rounded(part, lower, upper, rate, self.signed)
+        return rows
+
+    def floats(self, columns: Sequence[Any] | NDArray[Any]) -> Floats:
+        """The rows as floats, with the intercept: what a model is applied to."""
+        scaled = self.integers(columns) / UNIT
+        return np.hstack([scaled, np.ones((len(scaled), 1))]) if self.intercept else scaled
+
+    def own_scale(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Weights of coordinates as weights of the columns' own numbers, and the intercept.
+
+        Args:
+            weights: One row for each coordinate, the intercept last.
+        """
+        slopes = np.array(weights[: len(self.coordinates)], dtype=np.float64)
+        start = (
+            np.array(weights[-1], dtype=np.float64)
+            if self.intercept
+            else np.zeros(slopes.shape[1:], np.float64)
+        )
+        for at, coordinate in enumerate(self.coordinates):
+            column = self.columns[coordinate.column]
+            if isinstance(column, Number):
+                lower, upper = float(column.lower), float(column.upper)
+                rate = float(_rate(np.array(lower), np.array(upper), self.signed)) / UNIT
+                start = start - slopes[at] * (lower * rate + self.signed)
+                slopes[at] = slopes[at] * rate
+        return slopes, start
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the declared columns, and how they are scaled."""
+        columns = [
+            {"name": column.name, "lower": str(column.lower), "upper": str(column.upper)}
+            if isinstance(column, Number)
+            else {"name": column.name, "values": [str(value) for value in column.values]}
+            for column in self.columns
+        ]
+        return {"columns": columns, "intercept": self.intercept, "signed": self.signed}
+
+
+def whole(values: Any, column: Number, *, signed: bool = False) -> Small:
+    """Numbers of a column as coordinates: clamped, scaled, rounded to the nearest multiple."""
+    lower, upper = np.array(float(column.lower)), np.array(float(column.upper))
+    floats = np.asarray(values, dtype=np.float64)
+    return np.asarray(_rounded(floats, lower, upper, _rate(lower, upper, signed), signed))
+
+
+def coded(values: Any, listed: Sequence[Any]) -> NDArray[np.int64]:
+    """The place of each value among those listed; −1: it is none of them."""
+    place = {value: at for at, value in enumerate(listed)}
+    return np.array([place.get(value, -1) for value in values], dtype=np.int64)
+
+
+def _rate(lower: Floats, upper: Floats, signed: bool) -> Floats:
+    span = upper - lower
+    return np.divide(UNIT * (1 + signed), span, out=np.zeros_like(span), where=span > 0)
+
+
+def _rounded(values: NDArray[Any], lower: Floats, upper: Floats, rate: Floats, signed: bool) -> Small:
+    held = np.minimum(np.maximum(values, lower, dtype=np.float64), upper)
+    scaled = np.floor((held - lower) * rate + 0.5)
+    # The product may be above its end by a rounding, never by as much as one.
+    scaled = np.minimum(scaled, UNIT * (1.0 + signed))
+    return np.asarray(scaled - UNIT * signed, dtype=np.int16)

@@ -1,0 +1,101 @@
+"""`Total`: an exact sum with what one unit can move it; `Meter`: noise for it, out of what was paid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.accounting import GaussianFilter
+from sfumato.errors import InvalidParameter
+from sfumato.loss import GaussianLoss, PrivacyLoss
+from sfumato.mechanisms import Gaussian
+from sfumato.numeric.exact import Rational, positive
+
+__all__ = ["Meter", "Total", "price"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+class Total(NamedTuple):
+    """Exact sums over all units, in whole multiples of a unit of length.
+
+    Attributes:
+        values: The integers, of 64 bits or Python's; private.
+        sensitivity: The most that adding or removing one unit moves them, in L2 over all of them, as such
+            multiples; public and proven where the sum is made.
+        step: What one of the multiples is: a power of two.
+    """
+
+    values: NDArray[Any]
+    sensitivity: Fraction
+    step: Fraction
+
+
+def price(epsilon: Rational, delta: Rational) -> GaussianLoss:
+    """The loss of a whole fit: that of one Gaussian release, which all its measurements add up to.
+
+    Raises:
+        InvalidParameter: if epsilon is not above 0, or delta not between 0 and 1.
+    """
+    return Gaussian(epsilon, delta, sensitivity=1).loss
+
+
+class Meter:
+    """Gives sums their noise, each for a share of what was paid for the whole fit.
+
+    Attributes:
+        rho: Of the whole fit.
+
+    Privacy:
+        Claim: all that `noisy` gives, however later sums and shares depend on earlier answers, carries the
+        loss of one Gaussian mechanism with this rho. Source: Gaussian mechanisms compose by Σμ², also fully
+        adaptively within a budget (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2022); `take` is that
+        filter, asked before each draw. Conditions: a `Total`'s sensitivity is true for the neighbours that
+        the loss is about; where units are exchanged, sums move by that of the one that leaves and of the
+        one that comes: twice.
+    """
+
+    def __init__(self, rho: Fraction, take: Callable[[PrivacyLoss], Any], *, exchange: bool = False) -> None:
+        self.rho, self._take, self._moves = rho, take, 2 if exchange else 1
+
+    @classmethod
+    def alone(cls, paid: GaussianLoss, *, exchange: bool = False) -> Meter:
+        """One that no ledger pays for: a filter of its own holds it within the price."""
+        gate = [GaussianFilter(paid.rho)]
+
+        def take(loss: PrivacyLoss) -> None:
+            gate[0] = gate[0].after(loss)
+
+        return cls(paid.rho, take, exchange=exchange)
+
+    def mechanism(self, sensitivity: Fraction, share: Rational) -> Gaussian:
+        """The noise of a sum that a unit moves by so much, for a share of the whole."""
+        part = positive(share, "share")
+        if part > 1:
+            raise InvalidParameter("A share is at most 1.")
+        return Gaussian(rho=self.rho * part, sensitivity=sensitivity * self._moves)
+
+    def sigma(self, sensitivity: Fraction | float, share: Rational) -> float:
+        """The standard deviation of that noise, in the same unit as the sensitivity."""
+        return float(sensitivity) * self._moves / math.sqrt(2 * self.rho * positive(share, "share"))
+
+    def noisy(self, total: Total, share: Rational) -> Floats:
+        """The sums with noise, as lengths.
+
+        Args:
+            total: Exact sums.
+            share: Which part of what was paid it may cost.
+
+        Raises:
+            BudgetExceeded: if the shares add up to more than 1.
+        """
+        mechanism = self.mechanism(total.sensitivity, share)
+        self._take(mechanism.loss)
+        whole = total.values.dtype == object
+        noisy = mechanism.release_whole(total.values.tolist()) if whole else mechanism.release(total.values)
+        return np.asarray(noisy) * float(total.step)

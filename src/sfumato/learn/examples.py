@@ -1,0 +1,78 @@
+"""Neighbouring tables for every model, ready to be fitted: what an auditor runs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato._dataclasses import dataclass
+from sfumato.learn._core.meter import Meter
+from sfumato.learn._core.rows import Rows
+from sfumato.learn.base import Learned, PrivateEstimator
+from sfumato.loss import PrivacyLoss
+from sfumato.mechanisms.base import Side
+
+__all__ = ["Example", "Given", "examples", "flat"]
+
+
+class Given(NamedTuple):
+    """What is handed to `fit`."""
+
+    X: Any
+    y: Any = None
+    units: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A model and two neighbouring tables.
+
+    Every module whose models cost privacy lists some in `examples`. The pair should come close to the claim:
+    one table has a unit more that moves the model as far as it can.
+
+    Attributes:
+        name: Short and unique.
+        make: Gives an unfitted model.
+        left: One table.
+        right: The same with a unit added or removed.
+    """
+
+    name: str
+    make: Callable[[], PrivateEstimator]
+    left: Given
+    right: Given
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The claim."""
+        return self.make().loss
+
+    def rows(self, side: Side) -> tuple[PrivateEstimator, Rows]:
+        """A model with the rows of one side, before it learns."""
+        model = self.make()
+        given = self.left if side == "left" else self.right
+        return model, model._rows(given.X, given.y, given.units)
+
+    def draw(self, side: Side, count: int) -> NDArray[np.float64]:
+        """What that many fits release, a line of numbers each."""
+        model, rows = self.rows(side)
+        paid = model.loss
+        return np.array([flat(model._learn(rows, Meter.alone(paid))) for _ in range(count)])
+
+
+def flat(learned: Learned) -> NDArray[np.float64]:
+    """All numbers of what was released, in one line."""
+    return np.concatenate([np.ravel(np.asarray(learned[name], np.float64)) for name in sorted(learned)])
+
+
+@cache
+def examples() -> tuple[Example, ...]:
+    """The examples of all models of this package."""
+    root = importlib.import_module("sfumato.learn")
+    modules = [importlib.import_module(f"sfumato.learn.{home}") for home in sorted(root._HOMES)]
+    return tuple(example for module in modules for example in getattr(module, "examples", tuple)())
