@@ -43,6 +43,11 @@ def crowd(draws, many=6):
     ]
 
 
+def values_of(column, missing):
+    """The integers of a column as a list, None where there is none."""
+    return [None if gone else value for value, gone in zip(column.tolist(), missing.tolist(), strict=True)]
+
+
 def read(session):
     measured = session.sql(TEXT).recipe().measured
     right = session.ledger.debit("people", GATE.loss, fingerprint="fit", reads=(rows_fingerprint(measured),))
@@ -54,7 +59,8 @@ def read_of(rows, unit, ledger, source=None):
     with sf.Session(people(rows, unit, source), budget=sf.Budget(1000), ledger=ledger) as session:
         measured, found = read(session)
     whose = {}
-    for number, *values in zip(found.units or range(len(found.columns[0])), *found.columns, strict=True):
+    numbers = range(found.size) if found.units is None else found.units.tolist()
+    for number, *values in zip(numbers, *map(values_of, found.columns, found.missing), strict=True):
         whose.setdefault(number, []).append(tuple(values))
     return measured, [Counter(each) for each in whose.values()]
 
@@ -160,7 +166,7 @@ def test_a_fit_of_many_steps_over_rows_is_one_debit():
 
         def answer(right):
             steps = right.steps(gate)
-            found = [value or 0 for value in session.vault.rows(measured, right).columns[0]]
+            found = session.vault.rows(measured, right).columns[0].tolist()
             guess = 0.0
             step = sf.Laplace(epsilon=100, sensitivity=bound)
             for _ in range(10):

@@ -24,6 +24,7 @@ __all__ = [
     "kind_of",
     "locked",
     "missing_in",
+    "narrow_integers",
     "one_array",
     "ranks",
     "sorted_rows",
@@ -180,6 +181,15 @@ def integers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     whole = np.concatenate(parts) if parts else np.empty(0, np.int64)
     # A long number where nothing is must not make all of them long.
     return _whole(whole.tolist()) if whole.dtype == object else np.ascontiguousarray(whole)
+
+
+def narrow_integers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """A column of signed whole numbers of at most 64 bits, in its own width; what is missing is 0."""
+    dtype, parts = column.type.to_pandas_dtype(), list[npt.NDArray[Any]]()
+    for chunk in column.chunks:
+        part = _buffer(chunk, dtype)
+        parts.append(np.where(_bits(chunk, chunk.buffers()[0]), part, dtype(0)) if chunk.null_count else part)
+    return np.concatenate(parts) if parts else np.empty(0, dtype)
 
 
 def _whole(values: list[int]) -> npt.NDArray[Any]:

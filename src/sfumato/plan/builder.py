@@ -267,6 +267,23 @@ class Selection(NotAList, Generic[Q]):
         figures = {f"{name}_{word}": make(col(name)) for name in asked for word, make in FIGURES.items()}
         return self.agg(rows=count(), **figures)
 
+    def chosen_rows(self) -> tuple[Rows, Expression | None, tuple[tuple[str, Expression], ...]]:
+        """The rows themselves, for a fit: where they come from, what they satisfy, and what columns mean.
+
+        Columns that say whose a row is are not among them.
+
+        Raises:
+            QueryRefused: if they are grouped.
+        """
+        if self.groupings:
+            raise QueryRefused("A fit reads single rows, and these are grouped.", "Leave group_by out.")
+        view = self._view
+        base, _ = view.rows(None, [])
+        names = {name: meant for name, meant in view.names.items() if name not in view.units}
+        columns = [(name, settled(meant, base)) for name, meant in {**names, **dict(self.defined)}.items()]
+        rows, left = view.rows(self._condition(), [])
+        return rows, left, tuple(columns)
+
     # ── what rows do not have ──
 
     def sort(self, *columns: object, descending: object = False) -> Q:

@@ -10,7 +10,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
-from sfumato.numeric.columns import integers, missing_in, one_array, sorted_rows, taken, to_list
+from sfumato.numeric.columns import (
+    integers,
+    missing_in,
+    narrow_integers,
+    one_array,
+    sorted_rows,
+    taken,
+    to_list,
+)
 from sfumato.plan.questions.found import Found
 from sfumato.plan.questions.others import Line, places_in, shelf_of
 from sfumato.sql.write.lower import CELL, UNITS, WEIGHTS
@@ -49,22 +57,38 @@ class RowsRead:
     """The exact integers of single rows, in no order that means anything.
 
     Attributes:
-        columns: One list for each measurement, None where a row has no value.
-        units: For each row the number of its unit, from 0; None: each row is a unit.
+        columns: One array for each measurement, of the narrowest of int16, int32 and int64 that holds its
+            clamp; 0 where a row has no value.
+        missing: Where a row has none, for each of them.
+        units: For each row the number of its unit, from 0, as int64; None: each row is a unit.
     """
 
-    columns: tuple[list[int | None], ...]
-    units: list[int] | None
+    columns: tuple[NDArray[Any], ...]
+    missing: tuple[NDArray[np.bool_], ...]
+    units: NDArray[np.int64] | None
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return len(self.columns[0])
 
 
 def rows_read(answer: pa.Table) -> RowsRead:
-    """The lines of a statement that reads rows, units numbered by their ids."""
-    names = [name for name in answer.column_names if name != UNIT]
-    columns = tuple(answer.column(name).to_pylist() for name in names)
-    if UNIT not in answer.column_names:
-        return RowsRead(columns, None)
-    codes: dict[Any, int] = {}
-    return RowsRead(columns, [codes.setdefault(unit, len(codes)) for unit in answer.column(UNIT).to_pylist()])
+    """The lines of a statement that reads rows.
+
+    Each column of Arrow is given back once it is an array, so that both are in memory for one column alone:
+    whoever calls this keeps no other name for the table.
+    """
+    units, columns, missing = None, list[NDArray[Any]](), list[NDArray[np.bool_]]()
+    for name in answer.column_names:
+        column = answer.column(name)
+        answer = answer.drop_columns([name])
+        if name == UNIT:
+            units = integers(column) - 1
+            continue
+        columns.append(narrow_integers(column))
+        missing.append(missing_in(column))
+    return RowsRead(tuple(columns), tuple(missing), units)
 
 
 def reading(answer: pa.Table, measured: Measured) -> Reading:

@@ -140,10 +140,19 @@ class Vault:
         if not isinstance(right, Right):
             raise AccessDenied(_NO_RECEIPT)
         right.use(rows_fingerprint(measured))
-        salt, dialect = self._salts.get(measured.table, 0), self._dialect(measured)
-        return self._guarded(
-            measured, lambda: lower_rows(measured, self._tables, dialect, salt=salt), rows_read
-        )
+        return self._guarded(measured, lambda: self._rows_statement(measured), rows_read)
+
+    def check_rows(self, measured: Measured) -> None:
+        """Make the statement that reads rows without running it: what cannot be read is refused unpaid.
+
+        Raises:
+            QueryRefused: if something has no form in the engine's language.
+        """
+        self._rows_statement(measured)
+
+    def _rows_statement(self, measured: Measured) -> Any:
+        salt = self._salts.get(measured.table, 0)
+        return lower_rows(measured, self._tables, self._dialect(measured), salt=salt)
 
     def _statement(self, measured: Measured, rows: Rows | None = None, spread: Spread | None = None) -> Any:
         salt = self._salts.get(measured.table, 0)
@@ -183,8 +192,8 @@ class Vault:
         # exception: the refusal is made here and raised once the handlers are left.
         try:
             asked, held = statement(), guard(measured, self._tables, self._engine.dialect)
-            answer = self._engine.fetch(asked, guard=held) if held else self._engine.fetch(asked)
-            return understood(answer)
+            # The answer has no name here: who understands it may give it back bit by bit.
+            return understood(self._engine.fetch(asked, guard=held) if held else self._engine.fetch(asked))
         except EngineFailed as failed:
             refusal = type(failed)(*failed.args)
         except KeyboardInterrupt:

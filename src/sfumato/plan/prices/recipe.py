@@ -35,6 +35,7 @@ from sfumato.plan.questions.nodes import (
     Measured,
     Measurement,
     Report,
+    Where,
 )
 from sfumato.plan.questions.others import Line, least_lines, lines_of, questions_of
 from sfumato.plan.questions.relations import Readable, Rows, as_rows
@@ -43,7 +44,7 @@ from sfumato.plan.questions.slots import Slot
 from sfumato.plan.questions.whole import whole_ways
 from sfumato.schema import PrivacyUnit
 
-__all__ = ["Estimator", "Recipe", "measured_of", "recipe"]
+__all__ = ["Estimator", "Recipe", "measured_of", "recipe", "rows_question"]
 
 _MOST_ROWS = 1_000_000
 _HEAVIEST = 2**60  # times 2**30 of weight: 2**37 units of this weight fit in 128 bits
@@ -205,6 +206,12 @@ def _question(node: Aggregate, read: Rows, order: Sequence[int]) -> tuple[Measur
         together=together,
     )
     return measured, row_order
+
+
+def rows_question(read: Rows, predicate: Expression | None) -> Measured:
+    """The question about single rows that satisfy a condition: without keys, and without measurements yet."""
+    child = read.source if predicate is None else Where(read.source, predicate)
+    return _question(Aggregate(child, (), (), bounding=Reweight()), read, ())[0]
 
 
 def _together(node: Aggregate, order: Sequence[int]) -> tuple[tuple[Any, ...], ...] | None:

@@ -18,13 +18,17 @@ from sfumato.sql.write.pieces import bigint, column, named, number, picked
 __all__ = ["UNIT", "lower_rows"]
 
 UNIT = "u"
-"""The name of the column that holds the unit's id."""
+"""The name of the column that holds the number of the unit."""
+
+_NARROW = ((2**15, exp.DataType.Type.SMALLINT), (2**31, exp.DataType.Type.INT))
 
 
 def lower_rows(
     measured: Measured, tables: Mapping[str, Any], dialect: Dialect, *, salt: int = 0
 ) -> exp.Select:
     """One SELECT with the columns `u`, where units have ids, and `m0`, …: one line for each row that counts.
+
+    Units are numbered from 1, so that no id leaves the engine.
 
     Args:
         measured: The question whose sums and counts of values are wanted row by row, without groups.
@@ -36,7 +40,9 @@ def lower_rows(
         Claim: a unit has at most max_rows lines, each of its numbers is NULL or an integer in [lower, upper],
         and which lines they are follows from the unit's own rows and the salt: a row's place is that of a
         hash of salt, unit and its numbers, ties broken by the numbers; rows that tie there are alike in all
-        that is read. So neighbours differ in the lines of one unit and in nothing else.
+        that is read. So neighbours differ in the lines of one unit and in nothing else but the numbers of
+        units, which tell units apart and say nothing else.
+        Conditions: the engine's PARTITION BY and ORDER BY agree on which ids are one.
 
     Raises:
         InvalidParameter: for a question with groups, or one that counts units or distinct values.
@@ -48,18 +54,30 @@ def lower_rows(
     parts = Parts(measured, rows_of(measured.rows, tables), dialect)
     names = [f"m{place}" for place in range(len(measured.measurements))]
     values: list[exp.Expr] = [
-        named(_value(parts, measurement), name)
+        named(_narrow(_value(parts, measurement), measurement), name)
         for measurement, name in zip(measured.measurements, names, strict=True)
     ]
     if measured.unit.column is None:
         return picked(values, parts.rows(), "r")
     lines = picked([column(UNIT), *values], parts.rows(units=True), "r")
     lot = dialect.chosen_by(bigint(salt), column(UNIT), *map(column, names))
-    order = exp.Order(expressions=[exp.Ordered(this=term) for term in (lot, *map(column, names))])
+    order = _ordered(lot, *map(column, names))
     place = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=order)
     ranked = picked([exp.Star(), named(place, "place")], lines, "a")
     few = exp.LTE(this=column("place"), expression=number(measured.unit.max_rows))
-    return picked([column(UNIT), *map(column, names)], ranked, "f").where(few, copy=False)
+    kept = picked([column(UNIT), *map(column, names)], ranked, "f").where(few, copy=False)
+    counted = exp.Window(this=exp.DenseRank(), order=_ordered(column(UNIT)))
+    return picked([named(bigint(counted), UNIT), *map(column, names)], kept, "k")
+
+
+def _ordered(*terms: exp.Expr) -> exp.Order:
+    return exp.Order(expressions=[exp.Ordered(this=term) for term in terms])
+
+
+def _narrow(value: exp.Expr, measurement: Measurement) -> exp.Expr:
+    """An integer within the clamp, in the narrowest type that holds all of them."""
+    kind = next((kind for most, kind in _NARROW if measurement.magnitude < most), None)
+    return value if kind is None else exp.Cast(this=value, to=exp.DataType(this=kind))
 
 
 def _value(parts: Parts, measurement: Measurement) -> exp.Expr:
