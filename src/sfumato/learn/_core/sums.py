@@ -13,6 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.learn._core.design import BITS, UNIT
 from sfumato.learn._core.meter import Total
 from sfumato.learn._core.rows import BLOCK, Rows
+from sfumato.numeric.balls import sqrt_up
 from sfumato.numeric.exact import Rational, positive
 
 __all__ = [
@@ -76,11 +77,13 @@ def moments(rows: Rows, bound: Rational | None = None, *, target: bool = False) 
         target: Whether the target is one more coordinate.
 
     Privacy:
-        Claim: adding or removing a unit moves the sums by at most `bound`, in L2. Proof: with w the unit's
-        shortened rows, the norm of the upper triangle of Σ w·wᵀ is at most its Frobenius norm, which is at
-        most Σ‖w‖² ≤ bound by the triangle inequality. Shortening rounds towards zero, which makes no
-        coordinate larger, and follows from the unit's own rows. All sums are of integers, and exact:
-        products are at most 2**28, and 2**12 of them are added up as floats.
+        Claim: adding or removing a unit moves the sums by at most `bound`, in L2, and where each row is a
+        unit by about bound/√2. Proof: with w the unit's shortened rows, the norm of the upper triangle of
+        Σ w·wᵀ is at most its Frobenius norm, which is at most Σ‖w‖² ≤ bound by the triangle inequality. Of
+        one row, the triangle's squares add up to (‖w‖⁴ + Σwᵢ⁴)/2, where Σwᵢ⁴ is at most ‖w‖⁴, and at most
+        ‖w‖², since no coordinate is beyond 1. Shortening rounds towards zero, which makes no coordinate
+        larger, and follows from the unit's own rows. All sums are of integers, and exact: products are at
+        most 2**28, and 2**12 of them are added up as floats.
     """
     most = rows.design.most + target
     allowed = Fraction(most) if bound is None else positive(bound, "bound")
@@ -97,7 +100,11 @@ def moments(rows: Rows, bound: Rational | None = None, *, target: bool = False) 
         if factors is not None:
             np.trunc(full * factors[part, None], out=full)
         total.add(full.T @ full)
-    return Total(total.values[upper], allowed * UNIT**2, Fraction(1, UNIT**2))
+    length = allowed
+    if rows.units is None:
+        held = min(allowed, Fraction(most))
+        length = Fraction(sqrt_up((held**2 + min(held**2, held)) / 2))
+    return Total(total.values[upper], length * UNIT**2, Fraction(1, UNIT**2))
 
 
 def matrix(triangle: Floats, width: int) -> Floats:
