@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -11,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.learn._core.declared import Number, declared, number
+from sfumato.learn._core.buying import BoundsPaid, Unbounded
+from sfumato.learn._core.declared import Number, Unbought, declared, is_auto, number
 from sfumato.learn._core.design import Design, coded, whole
 from sfumato.learn._core.frames import columns_for, names_of
 from sfumato.learn._core.meter import Meter, price
@@ -26,6 +28,7 @@ __all__ = ["Learned", "PrivateClassifier", "PrivateEstimator", "PrivateRegressor
 
 Learned: TypeAlias = Mapping[str, NDArray[Any]]
 """What a fit releases: arrays by name, all of them noisy or public."""
+_TARGET = "the target"
 
 
 class PrivateEstimator(BaseEstimator):
@@ -38,7 +41,9 @@ class PrivateEstimator(BaseEstimator):
         epsilon: What the whole fit costs.
         delta: Likewise.
         bounds: What is public about each column: a dictionary by column, of pairs (lower, upper) and of
-            lists of categories; or a pair of numbers or arrays for all columns. Never read off the data.
+            lists of categories; or a pair of numbers or arrays for all columns. Never read off the data:
+            "auto", for a column or for all, buys bounds of numbers with a tenth of the price (`bounds_`,
+            `bounds_paid_`).
 
     Privacy:
         Claim: everything that a fitted model holds is (epsilon, delta)-private for data that differs by one
@@ -55,6 +60,8 @@ class PrivateEstimator(BaseEstimator):
     epsilon: Rational | None
     delta: Rational | None
     bounds: Any
+    _bounds_paid: BoundsPaid | None = None
+    _bought_target: Number | None = None
 
     @property
     def loss(self) -> GaussianLoss:
@@ -82,7 +89,8 @@ class PrivateEstimator(BaseEstimator):
         paid = self._price()
         self._check()
         rows = self._rows(X, y, units)
-        self._keep(rows.design, self._learn(rows, Meter.alone(paid, exchange=rows.exchange)), paid, None)
+        design, learned = self._released(rows, Meter.alone(paid, exchange=rows.exchange))
+        self._keep(design, learned, paid, None)
         return self
 
     def partial_fit(self, *_: Any, **__: Any) -> None:
@@ -108,11 +116,24 @@ class PrivateEstimator(BaseEstimator):
             declared(self.bounds, names), intercept=getattr(self, "fit_intercept", True), signed=self.signed
         )
 
-    def _rows(self, X: Any, y: Any, units: Any) -> Rows:
+    def _rows(self, X: Any, y: Any, units: Any) -> Rows | Unbounded:
         """The rows of arrays or a frame."""
         design, columns = self._columns(X, reset=True)
         size = len(columns) if isinstance(columns, np.ndarray) else len(columns[0])
-        return Rows(design, design.integers(columns), self._target(y, size), _units(units, size))
+        target, whose = self._target(y, size), _units(units, size)
+        lacking = self._target_unbought()
+        if design.unbought or lacking is not None:
+            return Unbounded(design, columns, target, whose, target_column=lacking)
+        return Rows(design, design.integers(columns), target, whose)
+
+    def _released(self, rows: Rows | Unbounded, meter: Meter) -> tuple[Design, Learned]:
+        """All that a fit releases: bounds, where they are bought, and what is learned with them."""
+        paid: BoundsPaid | None = None
+        self._bought_target = None
+        if isinstance(rows, Unbounded):
+            rows, self._bought_target, paid, meter = rows.buy(meter)
+        self._bounds_paid = paid
+        return rows.design, self._learn(rows, meter)
 
     def _columns(self, X: Any, *, reset: bool) -> tuple[Design, Any]:
         """The columns of what was handed in, and what they are: as declared, or as the model was fitted."""
@@ -123,7 +144,7 @@ class PrivateEstimator(BaseEstimator):
                 return design, columns_for(design, self._named(X, names, design))
         elif names is not None and self.bounds is not None:
             design = self._design(names)
-            if design.has_categories:
+            if design.has_categories or design.unbought:
                 self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
                 return design, columns_for(design, X)
         if names is not None and not hasattr(X, "__dataframe__"):
@@ -139,8 +160,12 @@ class PrivateEstimator(BaseEstimator):
             raise InvalidParameter("This model was fitted on columns by name: give a frame that has them.")
         return X
 
-    def _target(self, y: Any, size: int) -> NDArray[np.integer] | None:  # noqa: ARG002 - nothing to learn
-        """What is to be learned as integers, one a row."""
+    def _target(self, y: Any, size: int) -> NDArray[Any] | None:  # noqa: ARG002 - nothing to learn
+        """What is to be learned as integers, one a row; floats where bounds are bought first."""
+        return None
+
+    def _target_unbought(self) -> Unbought | None:
+        """The target's column, if the fit buys its bounds."""
         return None
 
     def _learn(self, rows: Rows, meter: Meter) -> Learned:
@@ -154,7 +179,22 @@ class PrivateEstimator(BaseEstimator):
     def _keep(self, design: Design, learned: Learned, paid: GaussianLoss, receipt: Receipt | None) -> None:
         """Makes this a fitted model, at once."""
         self.design_, self._paid, self._receipt = design, paid, receipt
+        self._set_bounds()
         self._set(learned)
+
+    def _set_bounds(self) -> None:
+        """Says which bounds were bought, and what they cost; nothing where none were."""
+        for name in ("bounds_", "target_bounds_", "bounds_paid_"):
+            self.__dict__.pop(name, None)
+        if self._bounds_paid is not None:
+            self.bounds_paid_ = self._bounds_paid
+            self.bounds_ = {
+                column.name: (float(column.lower), float(column.upper))
+                for column in self.design_.columns
+                if isinstance(column, Number) and column.name in self._bounds_paid.columns
+            }
+        if (target := self._bought_target) is not None:
+            self.target_bounds_ = (float(target.lower), float(target.upper))
 
     def _coordinates(self, X: Any) -> NDArray[np.float64]:
         """Rows of one's own as the coordinates that the model has weights for."""
@@ -208,16 +248,22 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         self._target_column()
 
     def _target_column(self) -> Number:
+        """The target's bounds: as declared, or as the fit bought them."""
         given = self.target_bounds
+        if is_auto(given):
+            return self._bought_target or Unbought(_TARGET, Fraction(0), Fraction(0))
         if given is None or np.ndim(given) != 1 or len(given) != 2:
             raise InvalidParameter("Say what the target is clamped to: target_bounds=(lower, upper).")
-        return number("the target", *given)
+        return number(_TARGET, *given)
 
-    def _target(self, y: Any, size: int) -> NDArray[np.integer]:
+    def _target_unbought(self) -> Unbought | None:
+        return Unbought(_TARGET, Fraction(0), Fraction(0)) if is_auto(self.target_bounds) else None
+
+    def _target(self, y: Any, size: int) -> NDArray[Any]:
         values = np.asarray(_one_a_row(y, size), dtype=np.float64)
         if not np.isfinite(values).all():
             raise InvalidValue("y has NaN or infinity: replace them first.")
-        return whole(values, self._target_column())
+        return values if is_auto(self.target_bounds) else whole(values, self._target_column())
 
 
 def _one_a_row(y: Any, size: int) -> NDArray[Any]:

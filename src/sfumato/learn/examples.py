@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
+from sfumato.learn._core.buying import Unbounded
+from sfumato.learn._core.declared import Number
+from sfumato.learn._core.design import Design
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn.base import Learned, PrivateEstimator
@@ -52,7 +55,7 @@ class Example:
         """The claim."""
         return self.make().loss
 
-    def rows(self, side: Side) -> tuple[PrivateEstimator, Rows]:
+    def rows(self, side: Side) -> tuple[PrivateEstimator, Rows | Unbounded]:
         """A model with the rows of one side, before it learns."""
         model = self.make()
         given = self.left if side == "left" else self.right
@@ -62,12 +65,14 @@ class Example:
         """What that many fits release, a line of numbers each."""
         model, rows = self.rows(side)
         paid = model.loss
-        return np.array([flat(model._learn(rows, Meter.alone(paid))) for _ in range(count)])
+        return np.array([flat(*model._released(rows, Meter.alone(paid))) for _ in range(count)])
 
 
-def flat(learned: Learned) -> NDArray[np.float64]:
-    """All numbers of what was released, in one line."""
-    return np.concatenate([np.ravel(np.asarray(learned[name], np.float64)) for name in sorted(learned)])
+def flat(design: Design, learned: Learned) -> NDArray[np.float64]:
+    """All numbers of what was released, in one line: bounds, which may be bought, and what is learned."""
+    bounds = [(column.lower, column.upper) for column in design.columns if isinstance(column, Number)]
+    found = [np.ravel(np.asarray(learned[name], np.float64)) for name in sorted(learned)]
+    return np.concatenate([np.ravel(np.array(bounds, np.float64)), *found])
 
 
 @cache

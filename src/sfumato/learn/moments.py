@@ -82,4 +82,10 @@ def examples() -> tuple[Example, ...]:
             Given(few, units=[0, 1, 2]),
             Given(np.vstack([few, np.ones((5, 2))]), units=[0, 1, 2, 3, 3, 3, 3, 3]),
         ),
+        Example(
+            "moments: bounds that are bought",
+            lambda: Moments(epsilon=4, delta="1e-5", bounds="auto"),
+            Given(np.full((20, 2), 3.0)),
+            Given(np.vstack([np.full((20, 2), 3.0), [[1e6, -1e6]]])),
+        ),
     )

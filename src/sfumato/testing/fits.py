@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,12 @@ from sfumato.learn._core.meter import Meter, Total
 from sfumato.numeric.exact import Rational, as_fraction
 
 if TYPE_CHECKING:
+    from sfumato.learn._core.buying import Unbounded
     from sfumato.learn._core.rows import Rows
     from sfumato.learn.base import Learned, PrivateEstimator
     from sfumato.learn.examples import Example
+
+    Given: TypeAlias = Rows | Unbounded
 
 __all__ = ["check_fit", "check_pair"]
 
@@ -55,7 +58,7 @@ def check_fit(example: Example) -> None:
     check_pair(other, right, model, left)
 
 
-def check_pair(model: PrivateEstimator, left: Rows, other: PrivateEstimator, right: Rows) -> None:
+def check_pair(model: PrivateEstimator, left: Given, other: PrivateEstimator, right: Given) -> None:
     """A fit on one table, then on its neighbour with the same noisy answers.
 
     What adaptive composition asks for: given the same answers so far, the next question has the same price
@@ -66,9 +69,9 @@ def check_pair(model: PrivateEstimator, left: Rows, other: PrivateEstimator, rig
         AssertionError: with what does not hold.
     """
     first = _Recording(_alone(model, left))
-    learned = model._learn(left, first)
+    design, learned = model._released(left, first)
     second = _Recording(_alone(other, right), first.answers)
-    again = other._learn(right, second)
+    same_design, again = other._released(right, second)
     assert len(first.asked) == len(second.asked), "the number of questions depends on the data"
     assert sum((share for _, share in first.asked), Fraction(0)) <= 1, "more than the price is spent"
     for place, ((mine, share), (theirs, same)) in enumerate(zip(first.asked, second.asked, strict=True)):
@@ -82,10 +85,11 @@ def check_pair(model: PrivateEstimator, left: Rows, other: PrivateEstimator, rig
         assert moved <= mine.sensitivity**2, (
             f"question {place} moves by {float(moved) ** 0.5:.6g}, and claims {float(mine.sensitivity):.6g}"
         )
+    assert design.to_dict() == same_design.to_dict(), "bounds depend on the data beyond the noisy answers"
     _same(learned, again)
 
 
-def _alone(model: PrivateEstimator, rows: Rows) -> Meter:
+def _alone(model: PrivateEstimator, rows: Given) -> Meter:
     return Meter.alone(model.loss, exchange=rows.exchange)
 
 

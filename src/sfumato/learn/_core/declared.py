@@ -12,8 +12,10 @@ from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_fraction
 
-__all__ = ["Category", "Declared", "Number", "declared", "number"]
+__all__ = ["AUTO", "Category", "Declared", "Number", "Unbought", "declared", "is_auto", "number"]
 
+AUTO = "auto"
+"""What stands for bounds that the fit buys."""
 _MOST_VALUES = 10_000
 _FARTHEST = 2**100
 
@@ -31,6 +33,11 @@ class Number:
     name: str
     lower: Fraction
     upper: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Unbought(Number):
+    """A column of numbers whose bounds the fit buys; until then both are 0, and mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,8 @@ def declared(bounds: Any, names: Sequence[str]) -> tuple[Declared, ...]:
 
     Args:
         bounds: A dictionary by column, of pairs `(lower, upper)` for numbers and lists of values for
-            categories; or a pair of numbers or arrays for all columns in their order.
+            categories; or a pair of numbers or arrays for all columns in their order. "auto", for a column
+            or for all, where the fit buys bounds.
         names: The columns.
 
     Raises:
@@ -65,8 +73,8 @@ def declared(bounds: Any, names: Sequence[str]) -> tuple[Declared, ...]:
             "Bounds are needed before data is read: give bounds={'age': (17, 90), …}, or a pair "
             "(lower, upper) for all columns; they must not be read off the data."
         )
-    if isinstance(bounds, str):
-        raise InvalidParameter(f"bounds={bounds[:20]!r} cannot be bought here: declare them.")
+    if is_auto(bounds):
+        return tuple(_unbought(name) for name in names)
     if isinstance(bounds, Mapping):
         by_name = {str(name): given for name, given in bounds.items()}
         places = {str(place): name for place, name in enumerate(names)}
@@ -78,10 +86,15 @@ def declared(bounds: Any, names: Sequence[str]) -> tuple[Declared, ...]:
         if extra:
             raise InvalidParameter(f"bounds names {_listed(extra)}, which is no column: leave it out.")
         return tuple(_one(name, known[name]) for name in names)
-    if not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
-        raise InvalidParameter("bounds must be a dictionary by column or a pair (lower, upper).")
+    if isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+        raise InvalidParameter('bounds must be a dictionary by column, a pair (lower, upper) or "auto".')
     ends = [_ends(end, len(names)) for end in bounds]
     return tuple(number(name, *pair) for name, *pair in zip(names, *ends, strict=True))
+
+
+def is_auto(given: Any) -> bool:
+    """Whether bounds are to be bought."""
+    return isinstance(given, str) and given == AUTO
 
 
 def number(name: str, lower: Any, upper: Any) -> Number:
@@ -99,6 +112,8 @@ def number(name: str, lower: Any, upper: Any) -> Number:
 
 
 def _one(name: str, given: Any) -> Declared:
+    if is_auto(given):
+        return _unbought(name)
     values = getattr(given, "values", None)
     if isinstance(given, list) or isinstance(values, tuple):  # a list, or a type with values such as Enum
         listed = tuple(dict.fromkeys(given if isinstance(given, list) else values or ()))
@@ -109,9 +124,13 @@ def _one(name: str, given: Any) -> Declared:
         return number(name, given.lower, given.upper)
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) != 2:
         raise InvalidParameter(
-            f"The bounds of {name[:60]!r} must be a pair (lower, upper), or a list of categories."
+            f'The bounds of {name[:60]!r} must be a pair (lower, upper), a list of categories or "auto".'
         )
     return number(name, *given)
+
+
+def _unbought(name: str) -> Unbought:
+    return Unbought(name, Fraction(0), Fraction(0))
 
 
 def _ends(end: Any, width: int) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.learn._core.declared import Declared, Number
+from sfumato.learn._core.declared import Declared, Number, Unbought
 
 __all__ = ["BITS", "UNIT", "Coordinate", "Design", "coded", "whole"]
 
@@ -80,6 +80,15 @@ class Design:
     def has_categories(self) -> bool:
         """Whether some column is one of categories."""
         return not all(isinstance(column, Number) for column in self.columns)
+
+    @cached_property
+    def unbought(self) -> tuple[int, ...]:
+        """The places of columns whose bounds are still to be bought: until then there are no coordinates."""
+        return tuple(at for at, column in enumerate(self.columns) if isinstance(column, Unbought))
+
+    def with_columns(self, columns: Sequence[Declared]) -> Design:
+        """The same with other bounds."""
+        return Design(columns, intercept=self.intercept, signed=self.signed)
 
     def integers(self, columns: Sequence[Any] | NDArray[Any]) -> Small:
         """The rows as integers, without the intercept.

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import InvalidValue
-from sfumato.learn._core.declared import Number
+from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.learn._core.declared import Number, Unbought
 from sfumato.learn._core.design import Design, coded
 
 __all__ = ["column_of", "columns_for", "names_of"]
@@ -39,11 +39,17 @@ def columns_for(design: Design, X: Any) -> list[NDArray[Any]]:
     """The columns of a frame by their names: floats, and the codes of categories.
 
     Raises:
+        InvalidParameter: for a column of text whose bounds were to be bought.
         InvalidValue: for numbers that are missing or not finite; outside every guarantee.
     """
     found = list[NDArray[Any]]()
     for column in design.columns:
         values = column_of(X, column.name)
+        if isinstance(column, Unbought) and values.dtype.kind not in "biuf":
+            raise InvalidParameter(
+                f"Column {column.name[:60]!r} is not of numbers, and categories cannot be bought: "
+                "list them, or release them with a query first."
+            )
         if isinstance(column, Number):
             found.append(_finite(values, column.name))
         else:

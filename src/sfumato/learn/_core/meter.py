@@ -99,3 +99,19 @@ class Meter:
         whole = total.values.dtype == object
         noisy = mechanism.release_whole(total.values.tolist()) if whole else mechanism.release(total.values)
         return np.asarray(noisy) * float(total.step)
+
+    def part(self, share: Rational) -> Meter:
+        """A meter for what is left to do: a share of it is so much less of this one."""
+        return _Part(self, positive(share, "share"))
+
+
+class _Part(Meter):
+    """A part of a meter; the whole one draws and pays."""
+
+    def __init__(self, whole: Meter, share: Fraction) -> None:
+        super().__init__(whole.rho * share, whole._take, exchange=whole._moves == 2)
+        self._whole, self._share = whole, share
+
+    def noisy(self, total: Total, share: Rational) -> Floats:
+        """The sums with noise, for a share of this part."""
+        return self._whole.noisy(total, self._share * positive(share, "share"))
