@@ -23,12 +23,14 @@ if find_spec("sklearn") is None:
 
 if TYPE_CHECKING:
     from sfumato.learn.moments import Moments
+    from sfumato.learn.pca import PCA
 
 # Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
     "moments": "Moments",
+    "pca": "PCA",
 }
 
-__all__ = ["Moments"]
+__all__ = ["PCA", "Moments"]
 
 __getattr__, __dir__ = lazy(globals(), _HOMES)
