@@ -24,13 +24,21 @@ if find_spec("sklearn") is None:
 if TYPE_CHECKING:
     from sfumato.learn.moments import Moments
     from sfumato.learn.pca import PCA
+    from sfumato.learn.reports import Report, report, report_selection
 
 # Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
     "moments": "Moments",
     "pca": "PCA",
+    "reports": "Report report report_selection",
 }
 
-__all__ = ["PCA", "Moments"]
+__all__ = [
+    "PCA",
+    "Moments",
+    "Report",
+    "report",
+    "report_selection",
+]
 
 __getattr__, __dir__ = lazy(globals(), _HOMES)

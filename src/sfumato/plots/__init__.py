@@ -1,4 +1,4 @@
-"""Pictures from plain arrays: released values with their noise, budgets, attacks, bounds, deployments.
+"""Pictures from plain arrays: released values with their noise, budgets, attacks, bounds, groups.
 
 Every function returns a matplotlib figure that belongs to the caller alone, and writes a .png or .svg if a
 path is given. Needs the extra `plots`: `pip install 'sfumato[plots]'`.
@@ -13,6 +13,7 @@ from sfumato.plots.bounds import against_bound
 from sfumato.plots.budget import budget_bar
 from sfumato.plots.curves import deployments_chart, tradeoff_curve
 from sfumato.plots.densities import density_curves, neighbouring_densities
+from sfumato.plots.groups import group_figures
 from sfumato.plots.raster import pixels
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "budget_bar",
     "density_curves",
     "deployments_chart",
+    "group_figures",
     "neighbouring_densities",
     "noise_bands",
     "noise_panels",
