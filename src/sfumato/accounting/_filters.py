@@ -284,6 +284,8 @@ class GaussianFilter(_Admits):
         budget: Σμ²/2 in all.
         spent: Σμ²/2 so far.
         adjacency: the neighbours that the losses admitted so far hold for, if one of them says so.
+        point: the exact (ε, δ) that the whole budget was calibrated to, if it was: what it costs under basic
+            composition.
 
     Privacy:
         Claim: while Σμ² stays within the budget, the whole interaction is μ-GDP, whatever is chosen by
@@ -295,8 +297,15 @@ class GaussianFilter(_Admits):
     budget: Fraction
     spent: Fraction
     adjacency: Adjacency | None
+    point: tuple[Fraction, Fraction] | None
 
-    def __init__(self, rho: Rational | None = None, *, mu: Rational | None = None) -> None:
+    def __init__(
+        self,
+        rho: Rational | None = None,
+        *,
+        mu: Rational | None = None,
+        point: tuple[Fraction, Fraction] | None = None,
+    ) -> None:
         """Open a budget of this ρ, or of this μ (which is ρ = μ²/2), with nothing spent."""
         if rho is not None and mu is None:
             budget = positive(rho, "rho")
@@ -304,7 +313,7 @@ class GaussianFilter(_Admits):
             budget = positive(mu, "mu") ** 2 / 2
         else:
             raise InvalidParameter("Give a Gaussian budget its rho or its mu, and not both.")
-        _set(self, budget=budget, spent=_ZERO, adjacency=None)
+        _set(self, budget=budget, spent=_ZERO, adjacency=None, point=point)
 
     @property
     def remaining(self) -> Fraction:
@@ -313,8 +322,8 @@ class GaussianFilter(_Admits):
 
     @property
     def loss(self) -> PrivacyLoss:
-        """The loss of the whole budget: μ-GDP."""
-        return GaussianLoss(self.budget)
+        """The loss of the whole budget: μ-GDP; a point that it does not meet is refused here."""
+        return GaussianLoss(self.budget, self.point)
 
     def after(self, loss: PrivacyLoss) -> Self:
         """The filter once this loss is admitted."""

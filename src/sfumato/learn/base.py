@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -12,19 +13,26 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.learn._core.buying import BoundsPaid, Unbounded
-from sfumato.learn._core.declared import Number, Unbought, declared, is_auto, number
+from sfumato.learn._core import paying
+from sfumato.learn._core.buying import BoundsPaid, Unbounded, bounds_price
+from sfumato.learn._core.declared import Category, Declared, Number, Unbought, declared, is_auto, number
 from sfumato.learn._core.design import Design, coded, whole
 from sfumato.learn._core.frames import columns_for, names_of
 from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.rows import Rows
+from sfumato.learn._core.written import Kept, plain
+from sfumato.session import Session
+from sfumato.session.rows_wanted import WantedColumn, rows_wanted
 
 if TYPE_CHECKING:
-    from sfumato.ledger import Receipt
+    from sfumato.ledger import Receipt, Right
     from sfumato.loss import GaussianLoss
     from sfumato.numeric.exact import Rational
+    from sfumato.purchase import Bought, Purchase
 
 __all__ = ["Learned", "PrivateClassifier", "PrivateEstimator", "PrivateRegressor"]
+
+_PRICES = ("epsilon", "delta")
 
 Learned: TypeAlias = Mapping[str, NDArray[Any]]
 """What a fit releases: arrays by name, all of them noisy or public."""
@@ -62,6 +70,7 @@ class PrivateEstimator(BaseEstimator):
     bounds: Any
     _bounds_paid: BoundsPaid | None = None
     _bought_target: Number | None = None
+    _public: tuple[WantedColumn, ...] = ()  # what a session's table declares of the target
 
     @property
     def loss(self) -> GaussianLoss:
@@ -74,24 +83,135 @@ class PrivateEstimator(BaseEstimator):
         """Of the debit that paid for the fit; None: it was fitted on arrays, which no ledger pays for."""
         return getattr(self, "_receipt", None)
 
-    def fit(self, X: Any, y: Any = None, *, units: Any = None) -> Self:
-        """Learn from arrays or a frame.
+    def fit(
+        self, X: Any, y: Any = None, *, units: Any = None, target: Any = None, parameters: Any = None
+    ) -> Self:
+        """Learn from arrays or a frame; or from a session's rows, paid from its ledger.
+
+        ```python
+        model.fit(X, y)
+        model.fit(session, "SELECT age, sex, income FROM people WHERE age >= 18", target="income")
+        ```
+
+        On a session, bounds and classes that are not given are those that the table declares. Rows without a
+        number or without a target are left out, a category that is not listed is none of them, and at most
+        `max_rows` rows of a unit are read. The same fit on record is given back free.
 
         Args:
-            X: One row a record: an array, or an Arrow, pandas or Polars frame.
-            y: What is to be learned, one a row; None where nothing is.
-            units: Whose row each is, where somebody has several: one id a row.
+            X: One row a record: an array, or an Arrow, pandas or Polars frame; or a session.
+            y: What is to be learned, one a row; None where nothing is. With a session the text of a SELECT,
+                the name of a table, or `session.table(…).filter(…)`.
+            units: Whose row each is, where somebody has several: one id a row. A session knows its own.
+            target: With a session, the column that is to be learned.
+            parameters: With a text, values for its `?`, `$1` and `$name`.
 
         Raises:
             InvalidParameter: for declarations that are missing or contradict each other; nothing was read.
             InvalidValue: for what cannot be learned from.
+            QueryRefused: for a text that asks for something else than rows; nothing was spent.
+            BudgetExceeded: if it does not fit; nothing was spent or read.
         """
+        if isinstance(X, Session):
+            if units is not None:
+                raise InvalidParameter("A session knows whose its rows are: leave units out.")
+            reading, wanted = self._purchase(X, y, target, parameters)
+            self._given_back(reading, X.buy(wanted))
+            return self
+        if target is not None or parameters is not None:
+            raise InvalidParameter("target and parameters go with a session: fit(session, text, target=…).")
+        self._public = ()
         paid = self._price()
         self._check()
         rows = self._rows(X, y, units)
         design, learned = self._released(rows, Meter.alone(paid, exchange=rows.exchange))
         self._keep(design, learned, paid, None)
         return self
+
+    def quote(
+        self, session: Session, rows: Any, *, target: Any = None, parameters: Any = None
+    ) -> paying.FitQuote:
+        """What a fit on a session costs, and whether it is on record: free, and nothing is read.
+
+        Args:
+            session: Whose ledger would pay.
+            rows: As `fit` takes them after the session.
+            target: The column that is to be learned.
+            parameters: Values for the text's `?`, `$1` and `$name`.
+        """
+        if not isinstance(session, Session):
+            raise InvalidParameter("quote takes a session: quote(session, text, target=…).")
+        reading, wanted = self._purchase(session, rows, target, parameters)
+        return paying.quoted(session, wanted, reading, type(self).__name__)
+
+    def _purchase(
+        self, session: Session, rows: Any, target: Any, parameters: Any
+    ) -> tuple[paying.Reading, Purchase[Kept]]:
+        """What a fit on a session reads and buys; all that can be refused without rows is refused here."""
+        paid = self._price()
+        wanted = rows_wanted(session, rows, parameters)
+        names = self._target_names(target)
+        self._public = tuple(wanted.column(name) for name in names)
+        self._check()
+        learned = self._target_declared(names)
+        others = [column.name for column in wanted.columns if column.name not in names]
+        if not others:
+            raise InvalidParameter("Nothing is left to learn from: name more columns than the target.")
+        bounds = paying.public_bounds(self.bounds, wanted, others)
+        reading = paying.Reading(wanted, self._design_of(bounds, others), learned)
+        given = {key: value for key, value in self.get_params(deep=False).items() if key not in _PRICES}
+        facts = [
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {key: plain(value, key) for key, value in given.items()},
+            list(names),
+        ]
+        said = rows if isinstance(rows, str) else wanted.table
+        words = f"{type(self).__name__}{' of ' if names else ''}{', '.join(names)}: {said}"
+
+        def learn(right: Right, meter: Meter) -> tuple[Learned, Mapping[str, Number]]:
+            rows = reading.rows(right, self._target_read)
+            design, released = self._released(rows, meter)
+            found = {column.name: column for column in design.columns if isinstance(column, Number)}
+            bounds = {name: found[name] for name in reading.unbought if name in found}
+            if self._bought_target is not None:
+                bounds |= dict.fromkeys(names, self._bought_target)
+            return released, bounds
+
+        return reading, paying.purchase(session, reading, paid, facts=facts, words=words, learn=learn)
+
+    def _given_back(self, reading: paying.Reading, bought: Bought[Kept]) -> None:
+        """Makes this the model that was bought: now, or before."""
+        kept, design, paid = bought.answer, reading.design, price(bought.answer.epsilon, bought.answer.delta)
+        self.feature_names_in_ = np.array([column.name for column in design.columns], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        self._bounds_paid = bounds_price(paid.rho, reading.unbought)
+        self._bought_target = None
+        for column in reading.target:
+            if column.name in kept.bounds:
+                self._bought_target = number(_TARGET, *kept.bounds[column.name])
+        if design.unbought:
+            columns = [
+                number(column.name, *kept.bounds[column.name]) if column.name in kept.bounds else column
+                for column in design.columns
+            ]
+            design = design.with_columns(columns)
+        self._keep(design, kept.learned, paid, bought.receipt)
+
+    def _target_names(self, target: Any) -> tuple[str, ...]:
+        """The columns of a session's rows that hold what is to be learned."""
+        if target is not None:
+            raise InvalidParameter("This model has nothing to predict: leave target out.")
+        return ()
+
+    def _target_declared(self, names: tuple[str, ...]) -> tuple[Declared, ...]:  # noqa: ARG002 - nothing
+        """What is declared of each of them."""
+        return ()
+
+    def _target_read(self, columns: list[NDArray[Any]]) -> NDArray[Any] | None:
+        """What `_target` gives, from codes of categories, and from numbers as multiples of their range.
+
+        Where bounds are bought, numbers are floats.
+        """
+        return columns[0] if columns else None
 
     def partial_fit(self, *_: Any, **__: Any) -> None:
         """Refused: every call would be one more look at the data, to be paid for by itself.
@@ -112,8 +232,11 @@ class PrivateEstimator(BaseEstimator):
         """Refuses parameters that contradict each other, before anything is read."""
 
     def _design(self, names: list[str]) -> Design:
+        return self._design_of(self.bounds, names)
+
+    def _design_of(self, bounds: Any, names: list[str]) -> Design:
         return Design(
-            declared(self.bounds, names), intercept=getattr(self, "fit_intercept", True), signed=self.signed
+            declared(bounds, names), intercept=getattr(self, "fit_intercept", True), signed=self.signed
         )
 
     def _rows(self, X: Any, y: Any, units: Any) -> Rows | Unbounded:
@@ -213,8 +336,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         self._listed()
 
     def _listed(self) -> list[Any]:
-        """The declared classes, sorted."""
+        """The declared classes, sorted: those given, or those that a session's table declares."""
         given = self.classes
+        if given is None and self._public:
+            given = self._public[0].values
         if given is None or isinstance(given, str) or not np.iterable(given):
             raise InvalidParameter(
                 "Say which classes there are, such as classes=[0, 1]; no fit finds them out."
@@ -234,6 +359,12 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             raise InvalidValue("y has labels that are not among the declared classes.")
         return codes
 
+    def _target_names(self, target: Any) -> tuple[str, ...]:
+        return _one_column(target)
+
+    def _target_declared(self, names: tuple[str, ...]) -> tuple[Declared, ...]:
+        return tuple(Category(name, tuple(self._listed())) for name in names)
+
     def _set_classes(self) -> None:
         self.classes_ = np.array(self._listed())
 
@@ -252,6 +383,8 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         given = self.target_bounds
         if is_auto(given):
             return self._bought_target or Unbought(_TARGET, Fraction(0), Fraction(0))
+        if given is None and self._public and None not in (self._public[0].lower, self._public[0].upper):
+            given = (self._public[0].lower, self._public[0].upper)
         if given is None or np.ndim(given) != 1 or len(given) != 2:
             raise InvalidParameter("Say what the target is clamped to: target_bounds=(lower, upper).")
         return number(_TARGET, *given)
@@ -264,6 +397,19 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         if not np.isfinite(values).all():
             raise InvalidValue("y has NaN or infinity: replace them first.")
         return values if is_auto(self.target_bounds) else whole(values, self._target_column())
+
+    def _target_names(self, target: Any) -> tuple[str, ...]:
+        return _one_column(target)
+
+    def _target_declared(self, names: tuple[str, ...]) -> tuple[Declared, ...]:
+        column = self._target_unbought() or self._target_column()
+        return tuple(replace(column, name=name) for name in names)
+
+
+def _one_column(target: Any) -> tuple[str, ...]:
+    if not isinstance(target, str):
+        raise InvalidParameter('Say which column is to be learned: target="income".')
+    return (target,)
 
 
 def _one_a_row(y: Any, size: int) -> NDArray[Any]:

@@ -24,8 +24,8 @@ __all__ = [
     "kind_of",
     "locked",
     "missing_in",
-    "narrow_integers",
     "one_array",
+    "own_numbers",
     "ranks",
     "sorted_rows",
     "taken",
@@ -183,8 +183,8 @@ def integers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     return _whole(whole.tolist()) if whole.dtype == object else np.ascontiguousarray(whole)
 
 
-def narrow_integers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
-    """A column of signed whole numbers of at most 64 bits, in its own width; what is missing is 0."""
+def own_numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """A column of signed whole numbers or floats of at most 64 bits in its own type; what is missing is 0."""
     dtype, parts = column.type.to_pandas_dtype(), list[npt.NDArray[Any]]()
     for chunk in column.chunks:
         part = _buffer(chunk, dtype)

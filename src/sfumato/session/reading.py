@@ -13,8 +13,8 @@ from sfumato._dataclasses import dataclass
 from sfumato.numeric.columns import (
     integers,
     missing_in,
-    narrow_integers,
     one_array,
+    own_numbers,
     sorted_rows,
     taken,
     to_list,
@@ -58,7 +58,7 @@ class RowsRead:
 
     Attributes:
         columns: One array for each measurement, of the narrowest of int16, int32 and int64 that holds its
-            clamp; 0 where a row has no value.
+            clamp, or of float64 where numbers are read as they are; 0 where a row has no value.
         missing: Where a row has none, for each of them.
         units: For each row the number of its unit, from 0, as int64; None: each row is a unit.
     """
@@ -86,7 +86,7 @@ def rows_read(answer: pa.Table) -> RowsRead:
         if name == UNIT:
             units = integers(column) - 1
             continue
-        columns.append(narrow_integers(column))
+        columns.append(own_numbers(column))
         missing.append(missing_in(column))
     return RowsRead(tuple(columns), tuple(missing), units)
 

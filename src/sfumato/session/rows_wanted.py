@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -33,13 +33,14 @@ from sfumato.plan.questions.relations import Rows
 from sfumato.session.vault import rows_fingerprint
 from sfumato.sql.asking_rows import ask_rows
 from sfumato.sql.text.parameters import Values
+from sfumato.sql.write.rows import AS_IT_IS
 
 if TYPE_CHECKING:
     from sfumato.ledger import Right
     from sfumato.session.reading import RowsRead
     from sfumato.session.session import Session
 
-__all__ = ["Coded", "RowsTaken", "RowsWanted", "Scaled", "WantedColumn", "days", "rows_wanted"]
+__all__ = ["Coded", "Plain", "RowsTaken", "RowsWanted", "Scaled", "WantedColumn", "days", "rows_wanted"]
 
 _FIRST = datetime.date(1970, 1, 1)
 _MOST_VALUES = 1000
@@ -77,8 +78,13 @@ class Coded:
     values: Sequence[Any]
 
 
-Taking: TypeAlias = Scaled | Coded
-"""As which integers a column is read."""
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A number as it is, as a double without bounds; NaN is missing."""
+
+
+Taking: TypeAlias = Scaled | Coded | Plain
+"""As what numbers a column is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +115,11 @@ class RowsTaken:
 
     Attributes:
         measured: The question whose clamped values are read row by row.
+        complete: The places of the columns without which a row is left out.
     """
 
     measured: Measured
+    complete: tuple[int, ...]
     _session: Session
 
     @property
@@ -120,7 +128,7 @@ class RowsTaken:
 
         Two of them agree only if their rows are the same function of the same data.
         """
-        return rows_fingerprint(self.measured)
+        return rows_fingerprint(self.measured, self.complete)
 
     def check(self) -> None:
         """Make the statement without running it: what cannot be read is refused before it is paid.
@@ -131,17 +139,17 @@ class RowsTaken:
         arguments = [measurement.argument for measurement in self.measured.measurements]
         asked = [self.measured.predicate, *arguments]
         check_sizes(expression for expression in asked if expression is not None)
-        self._session.vault.check_rows(self.measured)
+        self._session.vault.check_rows(self.measured, self.complete)
 
     def read(self, right: Right) -> RowsRead:
         """The rows, for a right to `fingerprint`, once; see `Vault.rows`.
 
         Privacy:
             Claim: neighbours differ in the rows of one unit, at most `max_rows` of them. Each column is a
-            function of its own row and of what is public, an integer between 0 and its last step or code.
-            No row raises: what is NULL, NaN or not listed is missing.
+            function of its own row and of what is public: an integer between 0 and its last step or code, or
+            a number as it is. No row raises: what is NULL, NaN or not listed is missing.
         """
-        return self._session.vault.rows(self.measured, right)
+        return self._session.vault.rows(self.measured, right, self.complete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +190,14 @@ class RowsWanted:
             )
         return named
 
-    def taking(self, ways: Mapping[str, Taking]) -> RowsTaken:
+    def taking(self, ways: Mapping[str, Taking], complete: Collection[str] = ()) -> RowsTaken:
         """These columns as integers, in this order.
 
         Args:
             ways: By column, between which bounds its numbers are held, or which categories it has. They may
                 differ from the declared ones.
+            complete: Columns without which a row is left out, each by itself, before the rows of a unit are
+                chosen.
 
         Raises:
             QueryRefused: if a column does not exist or cannot be read so.
@@ -196,12 +206,16 @@ class RowsWanted:
         measurements = tuple(self._measurement(name, way) for name, way in ways.items())
         if not measurements:
             raise InvalidParameter("Name at least one column to read.")
-        return RowsTaken(replace(self._question, measurements=measurements), self._session)
+        needed = tuple(place for place, name in enumerate(ways) if name in complete)
+        return RowsTaken(replace(self._question, measurements=measurements), needed, self._session)
 
     def _measurement(self, name: str, way: Taking) -> Measurement:
         self.column(name)
         meaning = self._meanings[name]
         kind = facts_of(meaning, self._rows.columns).kind
+        if isinstance(way, Plain):
+            argument = resolve(_number(meaning, kind, name), self._rows.columns)
+            return Measurement("sum", argument, 0, 0, whole=False, marks=(AS_IT_IS,))
         if isinstance(way, Coded):
             argument, most = _place(meaning, kind, way, name), len(way.values) - 1
         else:
@@ -258,22 +272,25 @@ def _column(name: str, declared: Facts, known: Facts) -> WantedColumn:
     return WantedColumn(name, "number", known.lower, known.upper, None, is_date=declared.kind == "date")
 
 
-def _step(meaning: Expression, kind: str | None, way: Scaled, name: str) -> tuple[Expression, int]:
-    """A number in steps from its lower bound, half a step too high, and how many steps there are."""
+def _number(meaning: Expression, kind: str | None, name: str) -> Expression:
+    """What can be computed with: days for dates, 0 and 1 for truth values."""
     if kind == "text":
         raise QueryRefused(
             f"{name[:60]} is text, and cannot be read as numbers.",
             "List its categories, or cast it in the query: CAST(x AS DOUBLE) AS x.",
         )
+    if kind == "date":
+        return call("days_between", meaning, literal(_FIRST))
+    return _among(meaning, (False, True)) if kind == "boolean" else meaning
+
+
+def _step(meaning: Expression, kind: str | None, way: Scaled, name: str) -> tuple[Expression, int]:
+    """A number in steps from its lower bound, half a step too high, and how many steps there are."""
+    number = _number(meaning, kind, name)
     lower, upper = float(way.lower), float(way.upper)
     steps = as_integer(way.steps, "steps")
     if not (math.isfinite(upper - lower) and lower <= upper) or not 1 <= steps <= _MOST_STEPS:
         raise InvalidParameter(f"The bounds of {name[:60]!r} must be finite numbers, the lower one first.")
-    number = meaning
-    if kind == "date":
-        number = call("days_between", meaning, literal(_FIRST))
-    elif kind == "boolean":
-        number = _among(meaning, (False, True))
     above = call("subtract", number, literal(lower))
     if lower == upper:
         return above, 0  # infinity times no step would be missing

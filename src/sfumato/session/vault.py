@@ -120,7 +120,7 @@ class Vault:
         closed = _closed(measured, over)
         return self._read(closed if _can_be_written(over) else measured, place, closed)
 
-    def rows(self, measured: Measured, right: Right) -> RowsRead:
+    def rows(self, measured: Measured, right: Right, complete: Sequence[int] = ()) -> RowsRead:
         """Single rows for a fit: the clamped integers that the question would sum up, few rows of each unit.
 
         What the fit makes of them is for its own steps to pay (`Right.steps`).
@@ -128,6 +128,7 @@ class Vault:
         Args:
             measured: A question of sums and counts of values, without groups.
             right: One to `rows_fingerprint` of the question; a right to its sums opens no rows.
+            complete: The measurements without which a row is left out, by their places.
 
         Privacy:
             Claim: neighbours differ in the rows of one unit, at most max_rows of them, and in nothing else
@@ -139,20 +140,20 @@ class Vault:
         """
         if not isinstance(right, Right):
             raise AccessDenied(_NO_RECEIPT)
-        right.use(rows_fingerprint(measured))
-        return self._guarded(measured, lambda: self._rows_statement(measured), rows_read)
+        right.use(rows_fingerprint(measured, complete))
+        return self._guarded(measured, lambda: self._rows_statement(measured, complete), rows_read)
 
-    def check_rows(self, measured: Measured) -> None:
+    def check_rows(self, measured: Measured, complete: Sequence[int] = ()) -> None:
         """Make the statement that reads rows without running it: what cannot be read is refused unpaid.
 
         Raises:
             QueryRefused: if something has no form in the engine's language.
         """
-        self._rows_statement(measured)
+        self._rows_statement(measured, complete)
 
-    def _rows_statement(self, measured: Measured) -> Any:
-        salt = self._salts.get(measured.table, 0)
-        return lower_rows(measured, self._tables, self._dialect(measured), salt=salt)
+    def _rows_statement(self, measured: Measured, complete: Sequence[int]) -> Any:
+        salt, dialect = self._salts.get(measured.table, 0), self._dialect(measured)
+        return lower_rows(measured, self._tables, dialect, salt=salt, complete=complete)
 
     def _statement(self, measured: Measured, rows: Rows | None = None, spread: Spread | None = None) -> Any:
         salt = self._salts.get(measured.table, 0)
@@ -203,9 +204,10 @@ class Vault:
         raise refusal
 
 
-def rows_fingerprint(measured: Measured) -> str:
+def rows_fingerprint(measured: Measured, complete: Sequence[int] = ()) -> str:
     """What the rows of a question are paid for as, which is not what its sums are."""
-    return hashlib.sha256(f"rows of {measured.fingerprint}".encode()).hexdigest()
+    with_all = f" with all of {sorted(complete)}" if complete else ""
+    return hashlib.sha256(f"rows of {measured.fingerprint}{with_all}".encode()).hexdigest()
 
 
 def _can_be_written(groups: Sequence[tuple[Any, ...]]) -> bool:

@@ -1,0 +1,271 @@
+"""A fit on a session: the rows that it reads, its one purchase, and the quote of that."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato._dataclasses import dataclass
+from sfumato.accounting import GaussianFilter
+from sfumato.errors import AccessDenied, BudgetExceeded, EngineFailed, SfumatoError, UnsupportedLoss
+from sfumato.learn._core.buying import Unbounded
+from sfumato.learn._core.declared import AUTO, Category, Declared, Number, Unbought, is_auto
+from sfumato.learn._core.design import UNIT, Design
+from sfumato.learn._core.meter import Meter
+from sfumato.learn._core.rows import Rows
+from sfumato.learn._core.written import Kept
+from sfumato.ledger import Memo, Right
+from sfumato.numeric.exact import show
+from sfumato.purchase import Bought, Purchase, is_no_dearer, known
+from sfumato.session.rows_wanted import Coded, Plain, RowsTaken, RowsWanted, Scaled, Taking, days
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sfumato.loss import GaussianLoss
+    from sfumato.session.session import Session
+
+__all__ = ["FitQuote", "Reading", "public_bounds", "purchase", "quoted"]
+
+Released: TypeAlias = tuple[Mapping[str, NDArray[Any]], Mapping[str, Number]]
+"""What a fit releases: arrays by name, and the bounds that it bought, by column."""
+
+
+def public_bounds(bounds: Any, wanted: RowsWanted, names: Sequence[str]) -> Any:
+    """The bounds that were given; by column, and without any, those that the table declares fill in.
+
+    Days may be written as dates. Where all bounds are to be bought, declared categories stay.
+    """
+    if is_auto(bounds):
+        columns = [wanted.column(name) for name in names]
+        return {column.name: AUTO if column.values is None else list(column.values) for column in columns}
+    if bounds is not None and not isinstance(bounds, Mapping):
+        return bounds
+    given = dict(bounds or {})
+    for name in names:
+        column = wanted.column(name)
+        if name not in given and column.kind == "category" and column.values is not None:
+            given[name] = list(column.values)
+        elif name not in given and column.lower is not None and column.upper is not None:
+            given[name] = (column.lower, column.upper)
+        elif column.is_date and isinstance(given.get(name), tuple) and len(given[name]) == 2:
+            given[name] = tuple(map(days, given[name]))
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a fit reads of a session: its columns as coordinates, and what is to be learned.
+
+    Attributes:
+        wanted: The rows.
+        design: The coordinates of the columns that are learned from.
+        target: The columns of what is to be learned, each with what is declared of it.
+    """
+
+    wanted: RowsWanted
+    design: Design
+    target: tuple[Declared, ...]
+
+    @property
+    def unbought(self) -> tuple[str, ...]:
+        """The columns whose bounds the fit buys."""
+        columns = (*self.design.columns, *self.target)
+        return tuple(column.name for column in columns if isinstance(column, Unbought))
+
+    @property
+    def taken(self) -> RowsTaken:
+        """The rows as integers. Those without a number or without what is to be learned are left out.
+
+        Where bounds are bought, numbers are read as they are.
+        """
+        steps = UNIT * (1 + self.design.signed)
+        plain = bool(self.unbought)
+        ways = {column.name: _way(column, steps, plain=plain) for column in self.design.columns}
+        for column in self.target:
+            ways[column.name] = _way(column, UNIT, plain=isinstance(column, Unbought))
+        needed = [column.name for column in self.design.columns if isinstance(column, Number)]
+        return self.wanted.taking(ways, complete=[*needed, *(column.name for column in self.target)])
+
+    def rows(
+        self, right: Right, target: Callable[[list[NDArray[Any]]], NDArray[Any] | None]
+    ) -> Rows | Unbounded:
+        """The rows of a fit, read once.
+
+        Privacy:
+            Claim: neighbours differ in the rows of one unit (`Vault.rows`), and each row is what
+            `Design.integers` makes of the same values: a category that is missing or not listed is none of
+            them, and rows without a number are not there.
+        """
+        read, width = self.taken.read(right), len(self.design.columns)
+        learned, exchange = target(list(read.columns[width:])), self.wanted.exchange
+        if self.unbought:
+            columns = [
+                values if isinstance(column, Number) else np.where(missing, -1, values)
+                for column, values, missing in zip(
+                    self.design.columns, read.columns[:width], read.missing[:width], strict=True
+                )
+            ]
+            lacking = next((column for column in self.target if isinstance(column, Unbought)), None)
+            return Unbounded(
+                self.design, columns, learned, read.units, exchange=exchange, target_column=lacking
+            )
+        integers = np.zeros((read.size, len(self.design.coordinates)), np.int16)
+        for at, coordinate in enumerate(self.design.coordinates):
+            values, missing = read.columns[coordinate.column], read.missing[coordinate.column]
+            if coordinate.category is None:
+                integers[:, at] = values - UNIT if self.design.signed else values
+            else:
+                integers[:, at] = np.where(~missing & (values == coordinate.category), UNIT, 0)
+        return Rows(self.design, integers, learned, read.units, exchange=exchange)
+
+
+def _way(column: Declared, steps: int, *, plain: bool) -> Taking:
+    if isinstance(column, Category):
+        return Coded(column.values)
+    return Plain() if plain else Scaled(float(column.lower), float(column.upper), steps)
+
+
+def purchase(
+    session: Session,
+    reading: Reading,
+    paid: GaussianLoss,
+    *,
+    facts: Any,
+    words: str,
+    learn: Callable[[Right, Meter], Released],
+) -> Purchase[Kept]:
+    """The one purchase that a whole fit is.
+
+    Args:
+        session: Who pays.
+        reading: What is read.
+        paid: The price of the whole fit.
+        facts: All else that the answer depends on but the price, as plain data.
+        words: What is learned, for people.
+        learn: From the right to read and the noise to what is released, and the bounds that were bought.
+
+    Privacy:
+        Claim: what is recorded carries `paid`. The debit is for the loss of a Gaussian filter, and each draw
+        of noise is counted by it first (`Right.steps`); rows are read once, for this debit. Whatever fails
+        after the debit stays paid, and its refusal says nothing of the rows. A fit on record serves if it
+        cost no less: its answer follows from the same data by the same rule.
+    """
+    taken, gate = reading.taken, GaussianFilter(paid.rho, point=paid.point)
+    assert paid.point is not None  # prices of fits are calibrated
+    epsilon, delta = paid.point
+    budget = session.dataset_with(session.tables[reading.wanted.table]).budget
+    whole = ["fit", facts, taken.fingerprint, reading.design.to_dict()]
+
+    def answer(right: Right) -> Kept:
+        steps = right.steps(gate)
+        meter = Meter(paid.rho, steps.take, exchange=reading.wanted.exchange)
+        learned, found = _guarded(lambda: learn(right, meter))
+        bounds = {name: (column.lower, column.upper) for name, column in found.items()}
+        return Kept(learned, epsilon, delta, bounds)
+
+    def as_good(kept: Iterator[Bought[Kept]]) -> Bought[Kept] | None:
+        return next(
+            (each for each in kept if each.answer.epsilon >= epsilon and each.answer.delta >= delta), None
+        )
+
+    return Purchase(
+        dataset=reading.wanted.dataset,
+        loss=gate.loss,
+        fingerprint=hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest(),
+        memo=Memo("fit", words, epsilon, delta, "gaussian", reading.wanted.table),
+        answer=answer,
+        write=Kept.to_bytes,
+        read_back=Kept.from_bytes,
+        choose=as_good,
+        reads=(taken.fingerprint,),
+        check=taken.check,
+        takes=lambda receipt: is_no_dearer(budget, receipt, gate.loss),
+    )
+
+
+def _guarded(learn: Callable[[], Released]) -> Released:
+    """What is learned; whatever fails says nothing of the rows, in its words or in its chain."""
+    refusal: SfumatoError
+    try:
+        with np.errstate(all="ignore"):  # whether something overflows is a fact about the rows
+            return learn()
+    except SfumatoError as failed:
+        refusal = type(failed)(*failed.args) if isinstance(failed, EngineFailed | AccessDenied) else _failed()
+    except Exception:
+        refusal = _failed()
+    raise refusal
+
+
+def _failed() -> EngineFailed:
+    return EngineFailed("The fit could not be finished; the price stays paid.")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FitQuote:
+    """What a fit will cost, before it is paid; making one is free and reads nothing.
+
+    Attributes:
+        model: The model's name.
+        table: Whose rows are learned from.
+        columns: What is learned from.
+        epsilon: The price.
+        delta: Its other half.
+        loss: What the ledger is charged.
+        note: What the ledger says: that it is on record, or more than what is left; else empty.
+    """
+
+    model: str
+    table: str
+    columns: tuple[str, ...]
+    epsilon: Fraction
+    delta: Fraction
+    loss: GaussianLoss
+    note: str
+
+    def __str__(self) -> str:
+        """Such as `LogisticRegression on people, from age and sex: epsilon 1, delta 1e-06`."""
+        *first, last = self.columns
+        listed = f"{', '.join(first)} and {last}" if first else last
+        price = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}"
+        said = f"{self.model} on {self.table}, from {listed}: {price} for the whole fit."
+        return f"{said} {self.note}".strip()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def quoted(session: Session, wanted: Purchase[Kept], reading: Reading, model: str) -> FitQuote:
+    """The quote of a fit.
+
+    Raises:
+        QueryRefused: if the rows cannot be read so.
+    """
+    assert wanted.memo.epsilon is not None
+    assert wanted.memo.delta is not None
+    wanted.check()
+    note = ""
+    try:
+        if known(session.ledger, wanted) is not None:
+            note = "It is on record: to fit it again is free."
+        else:
+            session.ledger.refuse_several(wanted.dataset, [(wanted.loss, True)])
+    except BudgetExceeded:
+        note = "This is more than what is left: it would be refused."
+    except (AccessDenied, UnsupportedLoss):
+        pass  # the fit says why
+    return FitQuote(
+        model=model,
+        table=reading.wanted.table,
+        columns=tuple(column.name for column in reading.design.columns),
+        epsilon=wanted.memo.epsilon,
+        delta=wanted.memo.delta,
+        loss=wanted.loss,  # type: ignore[arg-type]
+        note=note,
+    )
