@@ -303,6 +303,7 @@ class PrivateEstimator(BaseEstimator):
         """Makes this a fitted model, at once."""
         self.design_, self._paid, self._receipt = design, paid, receipt
         self._set_bounds()
+        self._learned = dict(learned)  # what a model file holds
         self._set(learned)
 
     def _set_bounds(self) -> None:
