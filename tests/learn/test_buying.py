@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.errors import BudgetExceeded, InvalidParameter
-from sfumato.learn import Moments
+from sfumato.learn import Moments, base
 from sfumato.learn._core import buying
 from sfumato.learn._core.buying import SHARE, sizes
 from sfumato.learn._core.declared import declared
@@ -104,15 +104,14 @@ def test_a_bound_read_off_the_data_is_seen(monkeypatch):
         Given(np.vstack([rows, [[900.0]]])),
     )
     check_fit(pair)
-    honest = buying.Unbounded.buy
 
-    def dishonest(self, meter):
-        bought = honest(self, meter)
-        columns = declared({"x0": (0, self.columns.max())}, ["x0"])
+    def dishonest(records, meter):
+        bought = buying.buy(records, meter)
+        columns = declared({"x0": (0, records.columns.max())}, ["x0"])
         bought.rows.design = bought.rows.design.with_columns(columns)
         return bought
 
-    monkeypatch.setattr(buying.Unbounded, "buy", dishonest)
+    monkeypatch.setattr(base, "buy", dishonest)
     with pytest.raises(AssertionError, match="bounds depend on the data"):
         check_fit(pair)
 

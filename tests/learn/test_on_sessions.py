@@ -171,7 +171,11 @@ def test_units_and_exchange_are_the_tables_own(adjacency):
 @pytest.mark.parametrize("unit", [None, sf.PrivacyUnit("id", max_rows=2)])
 def test_bounds_are_bought_within_the_one_price_and_kept(unit):
     with sf.Session(table(rows_of(), unit), budget=sf.Budget(1, "1e-6")) as session:
-        model = Number(bounds="auto", target_bounds="auto").fit(session, TEXT, target="pay")
+        model = Number(bounds="auto", target_bounds="auto")
+        assert "Bounds of 3 columns (age, day, pay) are bought with 1/10" in str(
+            model.quote(session, TEXT, target="pay")
+        )
+        model.fit(session, TEXT, target="pay")
         assert spent(session) == (1, Fraction("1e-6"))
         assert model.bounds_paid_.columns == ("age", "day", "pay")
         assert [column.name for column in model.design_.columns] == ["age", "sex", "day"]

@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.learn._core import paying
-from sfumato.learn._core.buying import BoundsPaid, Unbounded, bounds_price
+from sfumato.learn._core.buying import BoundsPaid, bounds_price, buy
 from sfumato.learn._core.declared import Category, Declared, Number, Unbought, declared, is_auto, number
 from sfumato.learn._core.design import Design, coded, whole
 from sfumato.learn._core.frames import columns_for, names_of
 from sfumato.learn._core.meter import Meter, price
+from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.written import Kept, plain
 from sfumato.session import Session
@@ -239,27 +240,31 @@ class PrivateEstimator(BaseEstimator):
             declared(bounds, names), intercept=getattr(self, "fit_intercept", True), signed=self.signed
         )
 
-    def _rows(self, X: Any, y: Any, units: Any) -> Rows | Unbounded:
-        """The rows of arrays or a frame."""
+    def _rows(self, X: Any, y: Any, units: Any) -> Rows | Records:
+        """The rows of arrays or a frame: as integers, unless there are bounds to buy first."""
+        records = self._records(X, y, units)
+        return records.rows() if records.bounded else records
+
+    def _records(self, X: Any, y: Any, units: Any) -> Records:
+        """The same as they came."""
         design, columns = self._columns(X, reset=True)
         size = len(columns) if isinstance(columns, np.ndarray) else len(columns[0])
         target, whose = self._target(y, size), _units(units, size)
-        lacking = self._target_unbought()
-        if design.unbought or lacking is not None:
-            return Unbounded(design, columns, target, whose, target_column=lacking)
-        return Rows(design, design.integers(columns), target, whose)
+        return Records(design, columns, target, whose, target_column=self._target_unbought())
 
-    def _released(self, rows: Rows | Unbounded, meter: Meter) -> tuple[Design, Learned]:
+    def _released(self, rows: Rows | Records, meter: Meter) -> tuple[Design, Learned]:
         """All that a fit releases: bounds, where they are bought, and what is learned with them."""
         paid: BoundsPaid | None = None
         self._bought_target = None
-        if isinstance(rows, Unbounded):
-            rows, self._bought_target, paid, meter = rows.buy(meter)
+        if isinstance(rows, Records):
+            rows, self._bought_target, paid, meter = buy(rows, meter)
         self._bounds_paid = paid
         return rows.design, self._learn(rows, meter)
 
     def _columns(self, X: Any, *, reset: bool) -> tuple[Design, Any]:
         """The columns of what was handed in, and what they are: as declared, or as the model was fitted."""
+        if isinstance(X, Records):
+            return self.design_, X.columns
         names = names_of(X)
         if not reset:
             design: Design = self.design_

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
-from sfumato.learn._core.buying import Unbounded
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.meter import Meter
+from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.loss import PrivacyLoss
@@ -55,7 +55,7 @@ class Example:
         """The claim."""
         return self.make().loss
 
-    def rows(self, side: Side) -> tuple[PrivateEstimator, Rows | Unbounded]:
+    def rows(self, side: Side) -> tuple[PrivateEstimator, Rows | Records]:
         """A model with the rows of one side, before it learns."""
         model = self.make()
         given = self.left if side == "left" else self.right

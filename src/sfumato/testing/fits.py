@@ -13,12 +13,12 @@ from sfumato.learn._core.meter import Meter, Total
 from sfumato.numeric.exact import Rational, as_fraction
 
 if TYPE_CHECKING:
-    from sfumato.learn._core.buying import Unbounded
+    from sfumato.learn._core.records import Records
     from sfumato.learn._core.rows import Rows
     from sfumato.learn.base import Learned, PrivateEstimator
     from sfumato.learn.examples import Example
 
-    Given: TypeAlias = Rows | Unbounded
+    Given: TypeAlias = Rows | Records
 
 __all__ = ["check_fit", "check_pair"]
 

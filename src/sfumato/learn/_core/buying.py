@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
-from sfumato.learn._core.declared import Number, Unbought
-from sfumato.learn._core.design import Design, whole
+from sfumato.learn._core.declared import Number
+from sfumato.learn._core.design import whole
 from sfumato.learn._core.meter import Meter, Total
+from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.numeric.balls import sqrt_up
 from sfumato.plan.questions.autobounds import choose_bounds
 from sfumato.plan.questions.unbounded import FALLBACK, GRID
 
-__all__ = ["SHARE", "Bought", "BoundsPaid", "Unbounded", "bounds_price", "sizes"]
+__all__ = ["SHARE", "Bought", "BoundsPaid", "bounds_price", "buy", "sizes"]
 
 Integers: TypeAlias = NDArray[np.int64]
-Columns: TypeAlias = Sequence[NDArray[Any]] | NDArray[Any]
 
 SHARE = Fraction(1, 10)
 """The part of a fit's price that goes into finding bounds, where any are wanted."""
@@ -77,67 +77,39 @@ class Bought(NamedTuple):
     meter: Meter
 
 
-class Unbounded:
-    """The private rows of a fit, some of whose columns have no bounds yet.
+def buy(records: Records, meter: Meter) -> Bought:
+    """The rows between bounds that `SHARE` of the price finds.
 
-    Attributes:
-        design: What is declared, the columns without bounds as `Unbought`; public.
-        columns: Each column's floats, or the codes of its categories; or a matrix of floats; private.
-        target: As in `Rows`, or floats where its bounds are to be bought too.
-        units: As in `Rows`.
-        exchange: Likewise.
-        target_column: What the target is called, where its bounds are to be bought.
+    Privacy:
+        Claim: the bounds are one Gaussian measurement of `sizes`, for `SHARE` of the meter's price, and
+        post-processing of it; the rest of the fit has the rest. `choose_bounds` is told a Laplace scale
+        of b = sigma/√2: its E exp(uX) = 1/(1 − b²u²) is above the Gaussian's exp(sigma²u²/2), so that
+        what it takes for data is noise with no more than the probability that it states.
     """
-
-    def __init__(
-        self,
-        design: Design,
-        columns: Columns,
-        target: NDArray[Any] | None,
-        units: NDArray[np.integer] | None,
-        *,
-        exchange: bool = False,
-        target_column: Unbought | None = None,
-    ) -> None:
-        self.design, self.columns, self.target, self.units = design, columns, target, units
-        self.exchange, self.target_column = exchange, target_column
-
-    def buy(self, meter: Meter) -> Bought:
-        """The rows between bounds that `SHARE` of the price finds.
-
-        Privacy:
-            Claim: the bounds are one Gaussian measurement of `sizes`, for `SHARE` of the meter's price, and
-            post-processing of it; the rest of the fit has the rest. `choose_bounds` is told a Laplace scale
-            of b = sigma/√2: its E exp(uX) = 1/(1 − b²u²) is above the Gaussian's exp(sigma²u²/2), so that
-            what it takes for data is noise with no more than the probability that it states.
-        """
-        wanted = [self.design.columns[at] for at in self.design.unbought]
-        values = [self._column(at) for at in self.design.unbought]
-        if self.target_column is not None and self.target is not None:
-            wanted, values = [*wanted, self.target_column], [*values, self.target]
-        total = sizes(values, self.units)
-        noisy = meter.noisy(total, SHARE).reshape(len(wanted), GRID.cells)
-        scale = meter.sigma(total.sensitivity * total.step, SHARE) / math.sqrt(2)
-        rest = meter.part(1 - SHARE)
-        spent = math.sqrt(2) / rest.sigma(1, Fraction(1, len(wanted)))
-        bounds = list[Number]()
-        for column, counts in zip(wanted, noisy, strict=True):
-            best = choose_bounds(counts, scale, GRID, epsilon=spent, fallback=FALLBACK, goal="mean")
-            bounds.append(Number(column.name, best.lower, best.upper))
-        columns = list(self.design.columns)
-        for at, found in zip(self.design.unbought, bounds, strict=False):
-            columns[at] = found
-        design, target, last = self.design.with_columns(columns), self.target, None
-        if self.target_column is not None:
-            last = replace(bounds[-1], name=self.target_column.name)
-            target = whole(self.target, last)
-        rows = Rows(design, design.integers(self.columns), target, self.units, exchange=self.exchange)
-        paid = bounds_price(meter.rho, [column.name for column in wanted])
-        assert paid is not None
-        return Bought(rows, last, paid, rest)
-
-    def _column(self, at: int) -> NDArray[Any]:
-        return self.columns[:, at] if isinstance(self.columns, np.ndarray) else self.columns[at]
+    wanted = [records.design.columns[at] for at in records.design.unbought]
+    values = [records.column(at) for at in records.design.unbought]
+    if records.target_column is not None and records.target is not None:
+        wanted, values = [*wanted, records.target_column], [*values, records.target]
+    total = sizes(values, records.units)
+    noisy = meter.noisy(total, SHARE).reshape(len(wanted), GRID.cells)
+    scale = meter.sigma(total.sensitivity * total.step, SHARE) / math.sqrt(2)
+    rest = meter.part(1 - SHARE)
+    spent = math.sqrt(2) / rest.sigma(1, Fraction(1, len(wanted)))
+    bounds = list[Number]()
+    for column, counts in zip(wanted, noisy, strict=True):
+        best = choose_bounds(counts, scale, GRID, epsilon=spent, fallback=FALLBACK, goal="mean")
+        bounds.append(Number(column.name, best.lower, best.upper))
+    columns = list(records.design.columns)
+    for at, found in zip(records.design.unbought, bounds, strict=False):
+        columns[at] = found
+    design, target, last = records.design.with_columns(columns), records.target, None
+    if records.target_column is not None:
+        last = replace(bounds[-1], name=records.target_column.name)
+        target = whole(records.target, last)
+    rows = Rows(design, design.integers(records.columns), target, records.units, exchange=records.exchange)
+    paid = bounds_price(meter.rho, [column.name for column in wanted])
+    assert paid is not None
+    return Bought(rows, last, paid, rest)
 
 
 def sizes(columns: Sequence[NDArray[Any]], units: NDArray[np.integer] | None) -> Total:

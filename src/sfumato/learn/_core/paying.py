@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.accounting import GaussianFilter
 from sfumato.errors import AccessDenied, BudgetExceeded, EngineFailed, SfumatoError, UnsupportedLoss
-from sfumato.learn._core.buying import Unbounded
+from sfumato.learn._core.buying import BoundsPaid, bounds_price
 from sfumato.learn._core.declared import AUTO, Category, Declared, Number, Unbought, is_auto
 from sfumato.learn._core.design import UNIT, Design
-from sfumato.learn._core.meter import Meter
+from sfumato.learn._core.meter import Meter, price
+from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.written import Kept
 from sfumato.ledger import Memo, Right
@@ -95,7 +96,7 @@ class Reading:
 
     def rows(
         self, right: Right, target: Callable[[list[NDArray[Any]]], NDArray[Any] | None]
-    ) -> Rows | Unbounded:
+    ) -> Rows | Records:
         """The rows of a fit, read once.
 
         Privacy:
@@ -113,7 +114,7 @@ class Reading:
                 )
             ]
             lacking = next((column for column in self.target if isinstance(column, Unbought)), None)
-            return Unbounded(
+            return Records(
                 self.design, columns, learned, read.units, exchange=exchange, target_column=lacking
             )
         integers = np.zeros((read.size, len(self.design.coordinates)), np.int16)
@@ -219,6 +220,7 @@ class FitQuote:
         delta: Its other half.
         loss: What the ledger is charged.
         note: What the ledger says: that it is on record, or more than what is left; else empty.
+        bounds: Which part of it pays for bounds; None: all are declared.
     """
 
     model: str
@@ -228,6 +230,7 @@ class FitQuote:
     delta: Fraction
     loss: GaussianLoss
     note: str
+    bounds: BoundsPaid | None = None
 
     def __str__(self) -> str:
         """Such as `LogisticRegression on people, from age and sex: epsilon 1, delta 1e-06`."""
@@ -235,7 +238,7 @@ class FitQuote:
         listed = f"{', '.join(first)} and {last}" if first else last
         price = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}"
         said = f"{self.model} on {self.table}, from {listed}: {price} for the whole fit."
-        return f"{said} {self.note}".strip()
+        return " ".join(part for part in (said, str(self.bounds or ""), self.note) if part)
 
     def __repr__(self) -> str:
         return str(self)
@@ -268,4 +271,5 @@ def quoted(session: Session, wanted: Purchase[Kept], reading: Reading, model: st
         delta=wanted.memo.delta,
         loss=wanted.loss,  # type: ignore[arg-type]
         note=note,
+        bounds=bounds_price(price(wanted.memo.epsilon, wanted.memo.delta).rho, reading.unbought),
     )
