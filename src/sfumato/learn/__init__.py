@@ -22,12 +22,14 @@ if find_spec("sklearn") is None:
     raise MissingExtra("Learning needs scikit-learn: pip install 'sfumato[learn]'.")
 
 if TYPE_CHECKING:
+    from sfumato.learn.files import load, save
     from sfumato.learn.moments import Moments
     from sfumato.learn.pca import PCA
     from sfumato.learn.reports import Report, report, report_selection
 
 # Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
+    "files": "load save",
     "moments": "Moments",
     "pca": "PCA",
     "reports": "Report report report_selection",
@@ -37,8 +39,10 @@ __all__ = [
     "PCA",
     "Moments",
     "Report",
+    "load",
     "report",
     "report_selection",
+    "save",
 ]
 
 __getattr__, __dir__ = lazy(globals(), _HOMES)

@@ -13,6 +13,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.learn._report.counterpart import Counterpart
 from sfumato.learn._report.grouping import rows_in, taken
 from sfumato.learn.base import PrivateEstimator
+from sfumato.learn.files import public_parameters
 
 __all__ = ["advantage_allowed", "belonging"]
 
@@ -79,12 +80,10 @@ def belonging(
 
 def _again(model: Any) -> Any:
     """An unfitted model of the same kind."""
-    return Counterpart(model._model) if isinstance(model, Counterpart) else _cloned(model)
-
-
-def _cloned(model: Any) -> Any:
+    if isinstance(model, Counterpart):
+        return Counterpart(model.of)
     made: Callable[..., Any] = clone
-    return made(model)
+    return type(model)(**public_parameters(model)) if isinstance(model, PrivateEstimator) else made(model)
 
 
 def advantage_allowed(model: Any) -> float | None:

@@ -25,7 +25,7 @@ class Counterpart:
     """
 
     def __init__(self, model: PrivateEstimator) -> None:
-        self._model, self._made = model, _made(model)
+        self.of, self._made = model, _made(model)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows, without privacy."""
@@ -40,8 +40,8 @@ class Counterpart:
         return np.asarray(self._made.predict(self._coordinates(X)))
 
     def _coordinates(self, X: Any) -> NDArray[np.float64]:
-        found = self._model._coordinates(X)
-        return found[:, :-1] if self._model.design_.intercept else found
+        found = self.of._coordinates(X)
+        return found[:, :-1] if self.of.design_.intercept else found
 
 
 def _made(model: Any) -> Any:
