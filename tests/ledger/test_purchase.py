@@ -56,8 +56,8 @@ def kinds(place):
     return found.count("debit"), found.count("release")
 
 
-def run(place, crew, *jobs):
-    answers = crew.run(*(["bought", place.where, place.state, *job] for job in jobs))
+def run(place, crew, *jobs, kind="bought"):
+    answers = crew.run(*([kind, place.where, place.state, *job] for job in jobs))
     return [status for status, _ in answers], [found for _, found in answers]
 
 
@@ -296,6 +296,52 @@ def test_who_waits_for_a_process_that_dies_pays_itself_unless_it_recorded(place,
     assert statuses == [-signal.SIGKILL, 0]
     assert found[1].count("read") == (0 if recorded else 1)
     assert kinds(place) == (1 if recorded else 2, 1)
+
+
+# ── a model that is fitted on a session
+
+
+def places(like, points):
+    """A place of its own for each."""
+    made = {}
+    for point in points:
+        folder = like.state / point
+        folder.mkdir()
+        made[point] = type(like)(str(folder / "visits.ledger"), folder)
+        made[point].made(Budget(1, "1e-6")).close()
+    return made
+
+
+def test_a_fit_that_is_killed_at_any_point_stays_paid_and_is_never_read(sqlite_place, crew):
+    points = ("after debit", "in read", "after noise", "after record")
+    made = places(sqlite_place, points)
+
+    def fits(*at):
+        return crew.run(
+            *(["modelled", place.where, place.state, point]
+              for place, point in zip(made.values(), at, strict=True))
+        )  # fmt: skip
+
+    for (point, place), (status, found) in zip(made.items(), fits(*points), strict=True):
+        debits, reads, records = POINTS[point]
+        assert status == -signal.SIGKILL
+        assert (found.count("paid"), found.count("read")) == (debits, reads)
+        assert kinds(place) == (debits, records)
+    for (point, place), (status, again) in zip(made.items(), fits(*["never"] * 4), strict=True):
+        debits, _, records = POINTS[point]
+        assert status == 0
+        assert again.count("paid") == again.count("read") == 1 - records
+        assert kinds(place) == (debits + 1 - records, 1)
+
+
+def test_processes_with_one_fit_pay_once_and_agree(sqlite_place, crew):
+    sqlite_place.made(Budget(1, "1e-6")).close()
+    statuses, found = run(sqlite_place, crew, *[["never", 0.1]] * 2, kind="modelled")
+    assert statuses == [0] * 2
+    said = [each for found_here in found for each in found_here]
+    assert (said.count("paid"), said.count("read")) == (1, 1)
+    assert len({str(each) for each in said if isinstance(each, list)}) == 1
+    assert kinds(sqlite_place) == (1, 1)
 
 
 def test_a_child_that_outlives_a_dead_parent_keeps_no_turn(place, crew):

@@ -7,6 +7,7 @@ exit status and what it reported. A job names a function below and its arguments
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -14,6 +15,8 @@ import sys
 import time
 import traceback
 from pathlib import Path
+
+import pyarrow as pa
 
 from sfumato.accounting import BasicFilter
 from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch
@@ -167,6 +170,25 @@ def bought(report, where, state, point, patience=0.0, after=None, planted=""):
     folder = Path(state)
     ledger = Ledger.open(where, state=state)
     PLANTED[planted](ledger)
+    _watched(report, ledger, point)
+
+    def answer(right):
+        right.use("q")
+        _in_read(report, folder, point, patience)
+        return os.getpid()
+
+    def write(number):
+        if point == "after noise":
+            _die()
+        return str(number).encode()
+
+    _wait_for(folder, after)
+    report(buy(ledger, purchase(answer, write=write)).answer)
+    ledger.close()
+
+
+def _watched(report, ledger, point):
+    """Has a ledger report what it is paid, and die around that or once an answer is on record."""
     debit, record = ledger.debit, ledger.record
 
     def debited(*arguments, **more):
@@ -178,29 +200,67 @@ def bought(report, where, state, point, patience=0.0, after=None, planted=""):
             _die()
         return right
 
-    def answer(right):
-        right.use("q")
-        report("read")
-        (folder / "reading").touch()
-        time.sleep(patience)
-        if point == "in read":
-            _die()
-        return os.getpid()
-
-    def write(number):
-        if point == "after noise":
-            _die()
-        return str(number).encode()
-
     def recorded(*arguments):
         record(*arguments)
         if point == "after record":
             _die()
 
     ledger.debit, ledger.record = debited, recorded
+
+
+def _in_read(report, folder, point, patience):
+    report("read")
+    (folder / "reading").touch()
+    time.sleep(patience)
+    if point == "in read":
+        _die()
+
+
+def _wait_for(folder, after):
     while after is not None and not (folder / after).exists():
         time.sleep(0.01)
-    report(buy(ledger, purchase(answer, write=write)).answer)
+
+
+def modelled(report, where, state, point, patience=0.0, after=None, planted=""):
+    """Fits on a session, as `bought` buys an answer; what was learned goes into the report."""
+    import sfumato as sf
+    from sfumato.learn._core import meter, paying, sums
+    from sfumato.learn._core.declared import declared
+    from sfumato.learn._core.design import Design
+    from sfumato.session.rows_wanted import rows_wanted
+    from sfumato.session.vault import Vault
+
+    folder = Path(state)
+    ledger = Ledger.open(where, state=state)
+    PLANTED[planted](ledger)
+    source = pa.table({"age": [20, 30, 40, 50], "pay": [1.0, 2.0, None, 4.0]})
+    schema = {"age": sf.Int(0, 100), "pay": sf.Float(0, 10)}
+    visits = sf.PrivateTable("visits", source=source, unit=sf.PrivacyUnit.row(), schema=schema)
+    with sf.Session(visits, budget=Budget(1, "1e-6"), ledger=ledger) as session:
+        _watched(report, ledger, point)
+        rows, written = Vault.rows, paying.Kept.to_bytes
+
+        def read(*arguments):
+            found = rows(*arguments)
+            _in_read(report, folder, point, patience)
+            return found
+
+        def write(kept):
+            if point == "after noise":
+                _die()
+            return written(kept)
+
+        Vault.rows, paying.Kept.to_bytes = read, write
+        design = Design(declared((0, 10), ["age", "pay"]))
+        fit = paying.Reading(rows_wanted(session, "SELECT age, pay FROM visits"), design, ())
+
+        def learn(right, noise):
+            return {"moments": noise.noisy(sums.moments(fit.rows(right, lambda _: None)), 1)}, {}
+
+        paid = meter.price("0.1", "1e-9")
+        wanted = paying.purchase(session, fit, paid, facts=["moments"], words="moments", learn=learn)
+        _wait_for(folder, after)
+        report(session.buy(wanted).answer.learned["moments"].tolist())
     ledger.close()
 
 
@@ -337,6 +397,7 @@ JOBS = {
         deferred,
         forkless,
         bought,
+        modelled,
         reading,
         forked,
         fitted,
@@ -367,8 +428,11 @@ def _start(job: list[object]) -> tuple[int, int]:
 def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin:
-        answers = []
-        for child, reader in [_start(job) for job in json.loads(line)]:
+        answers, jobs = [], json.loads(line)
+        if any(job[0] == "modelled" for job in jobs):
+            for name in ("learn._core.paying", "session.session", "engines.duckdb"):
+                importlib.import_module(f"sfumato.{name}")  # once, and not in every child
+        for child, reader in [_start(job) for job in jobs]:
             with os.fdopen(reader, "rb") as pipe:
                 found = [json.loads(part) for part in pipe.read().splitlines()]
             answers.append([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), found])
