@@ -23,6 +23,8 @@ if find_spec("sklearn") is None:
 
 if TYPE_CHECKING:
     from sfumato.learn.files import load, save
+    from sfumato.learn.linear import LinearRegression, Ridge
+    from sfumato.learn.logistic import LogisticRegression
     from sfumato.learn.moments import Moments
     from sfumato.learn.pca import PCA
     from sfumato.learn.reports import Report, report, report_selection
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 # Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
     "files": "load save",
+    "linear": "LinearRegression Ridge",
+    "logistic": "LogisticRegression",
     "moments": "Moments",
     "pca": "PCA",
     "reports": "Report report report_selection",
@@ -37,8 +41,11 @@ _HOMES = {
 
 __all__ = [
     "PCA",
+    "LinearRegression",
+    "LogisticRegression",
     "Moments",
     "Report",
+    "Ridge",
     "load",
     "report",
     "report_selection",

@@ -1,0 +1,124 @@
+"""Descent: a few preconditioned steps along noisy gradients, over standardised rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.learn._core.design import BITS, UNIT
+from sfumato.learn._core.meter import Meter
+from sfumato.learn._core.rows import Rows
+from sfumato.learn._core.standard import REACH, Curvature, Standard, averages, curvature, parts, standard
+from sfumato.learn._core.sums import WEIGHT_BITS, gradients, on_grid
+
+__all__ = ["Field", "field", "margins_of"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Residuals: TypeAlias = Callable[[slice, Floats], Floats]
+
+_ENOUGH = 15.0  # below so many rows, in units of noise, for each weight, steps are shorter
+_ROOM = 1 / 64  # the shortest bound
+
+
+class Field:
+    """Standardised rows, and the noisy gradients of a loss on them.
+
+    Attributes:
+        rows: The private rows, standardised.
+        standard: How; public.
+        curvature: Their second moments; public.
+        count: About how many units there are; public.
+        plenty: The count in units of the noise of a count, for each weight; public.
+    """
+
+    def __init__(self, rows: Rows, meter: Meter, scale: Standard, bent: Curvature, count: float) -> None:
+        self.rows, self.standard, self.curvature, self.count = rows, scale, bent, count
+        self._meter = meter
+        self.plenty = count / meter.sigma(1, 1) / scale.width
+        self._counts = _counting(rows, bent.longest)
+
+    @property
+    def rate(self) -> float:
+        """How far a step goes: the whole way, unless there is too little to learn from."""
+        return min(1.0, self.plenty / _ENOUGH)
+
+    def bound(self, length: float) -> Fraction:
+        """A length of gradients as a fraction that it can be cut to."""
+        return Fraction(min(max(length / REACH, _ROOM / REACH), 64.0))
+
+    def noise(self, length: float, share: Fraction) -> float:
+        """The noise of each entry of a gradient that is cut to a length."""
+        return self._meter.sigma(self.bound(length), share) * REACH / self.count
+
+    def gradient(self, weights: Floats, residuals: Residuals, length: float, share: Fraction) -> Floats:
+        """About the mean of z·rᵀ over all units, each cut to a length.
+
+        Rows that are longer than usual count less, by the square of how much: as they do in `curvature`.
+
+        Args:
+            weights: One for each standardised coordinate, in columns.
+            residuals: From places and margins to whole multiples of 2**-20, as `sums.gradients` takes them.
+            length: What each unit's part is cut to.
+            share: Of the price.
+        """
+        counts = self._counts
+
+        def weighed(place: slice, margins: Floats) -> Floats:
+            found = residuals(place, margins)
+            return found if counts is None else np.trunc(found * counts[place, None])
+
+        total = gradients(self.rows, weights * REACH, weighed, self.bound(length))
+        return (self._meter.noisy(total, share) * (REACH / self.count)).reshape(len(weights), -1)
+
+    def average(self, weights: Floats, line: Residuals, share: Fraction) -> float:
+        """About the mean over units of a number between 0 and 1.
+
+        Args:
+            weights: As for `gradient`.
+            line: From places and margins to a column of whole multiples of 2**-20.
+            share: Of the price.
+        """
+
+        def lines(place: slice, block: Floats) -> Floats:
+            return line(place, margins_of(block, weights))
+
+        noisy = self._meter.noisy(averages(self.rows, lines, 1, Fraction(1)), share)
+        return float(noisy[0]) / self.count
+
+    def averaging(self, share: Fraction) -> float:
+        """The noise of such a mean."""
+        return self._meter.sigma(1, share) / self.count
+
+
+def margins_of(block: Floats, weights: Floats) -> Floats:
+    """The margins of a block of standardised rows: exact, as `sums.gradients` finds them."""
+    return np.asarray((block @ on_grid(weights * REACH)) * 2.0 ** -(BITS + WEIGHT_BITS))
+
+
+def field(rows: Rows, meter: Meter, count: float, *, scaling: Fraction, bending: Fraction) -> Field:
+    """Rows, ready for descent.
+
+    Args:
+        rows: As they were read; private.
+        meter: Gives noise.
+        count: About how many units there are, from an earlier answer.
+        scaling: The share of the price for means and spreads.
+        bending: The share for second moments.
+    """
+    scale = standard(rows, meter, scaling, count)
+    near = scale.rows(rows)
+    return Field(near, meter, scale, curvature(near, meter, bending, count, scale.length), count)
+
+
+def _counting(rows: Rows, longest: float) -> Floats | None:
+    """What each row's residual is multiplied with: less where it is long, and its part of its unit."""
+    squares, most = rows.squares(), (longest * UNIT / REACH) ** 2
+    counts = np.divide(most, squares, out=np.ones_like(squares), where=squares > most)
+    shares = parts(rows)
+    if shares is not None:
+        return counts * (shares / 2.0**20)
+    return counts if (counts < 1).any() else None

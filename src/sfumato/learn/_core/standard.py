@@ -1,0 +1,236 @@
+"""`Standard`: rows whose coordinates have about mean 0 and spread 1, as far as noisy sums can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato._dataclasses import dataclass
+from sfumato.learn._core.declared import Number
+from sfumato.learn._core.design import BITS, UNIT, Design
+from sfumato.learn._core.meter import Meter, Total
+from sfumato.learn._core.rows import Rows
+from sfumato.learn._core.sums import Adding, matrix
+from sfumato.numeric.balls import sqrt_up
+
+__all__ = ["REACH", "Curvature", "Standard", "averages", "curvature", "means", "parts", "standard"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Weigh: TypeAlias = Callable[[slice, Floats], Floats]
+
+REACH = 32
+"""A standardised coordinate is cut at ±32 spreads, and held as a multiple of 2**-9 of a spread."""
+_FINE = 20  # a unit's average is in multiples of 2**-20, and of 2**-40 where its rows have parts
+_LEAST = 2.0  # no spread is taken to be less than so many times the noise of its square
+_WIDEST = 0.25  # no variance in [0, 1] is more
+_LONGER = 1.2  # rows beyond so many usual lengths count less
+_SHORTER = 1 - 2.0**-30  # more than floats can be off in a square root of a sum
+_OFF, _ON = 7, 5  # weights of a matrix beside and on its diagonal: 7/5 is just below √2
+
+
+def parts(rows: Rows) -> Floats | None:
+    """What each row counts for, in multiples of 2**-20: its part of its unit; None: each row is a unit.
+
+    Privacy:
+        Claim: the parts of a unit's rows add up to at most 2**20. Proof: each is 2**20 divided by their
+        number, rounded down.
+    """
+    if rows.units is None:
+        return None
+    _, place, count = np.unique(rows.units, return_inverse=True, return_counts=True)
+    return np.asarray((2**_FINE // count)[place], np.float64)
+
+
+def averages(rows: Rows, lines: Callable[[slice, Floats], Floats], width: int, longest: Fraction) -> Total:
+    """Σ over units of the average of their rows' lines.
+
+    Args:
+        rows: The private rows.
+        lines: From the places of a block and its coordinates to a line of integers for each row: a function
+            of that row alone, in multiples of 2**-20, none beyond 2**20.
+        width: How long a line is.
+        longest: What the squares of a line add up to at most, in lengths.
+
+    Privacy:
+        Claim: adding or removing a unit moves the sums by at most √longest in L2. Proof: a unit gives
+        Σ part·line with Σ part ≤ 1 (`parts`), which by the triangle inequality is no longer than its longest
+        line. Sums are exact: products are at most 2**40, and 2**12 of them are added up as floats.
+    """
+    shares = parts(rows)
+    total = Adding((width,))
+    for place, block in rows.blocks():
+        weights = np.ones(len(block)) if shares is None else shares[place]
+        total.add(weights @ lines(place, block))
+    unit = 1 << (_FINE if shares is None else 2 * _FINE)
+    return Total(total.values, Fraction(sqrt_up(longest)) * unit, Fraction(1, unit))
+
+
+def means(rows: Rows, meter: Meter, share: Fraction, count: float) -> tuple[Floats, Floats, float]:
+    """About the mean and the variance of each coordinate, and the noise of either."""
+    numbers, columns = _numbers(rows.design), rows.design.columns
+    longest = sum(
+        (Fraction(5, 16) if isinstance(column, Number) else Fraction(1) for column in columns), Fraction(0)
+    )
+    middle = np.where(numbers, UNIT / 2, 0.0)
+
+    def lines(_: slice, block: Floats) -> Floats:
+        near = block[:, : len(numbers)] - middle
+        squares = near[:, numbers]
+        # A number in [0, 1] is within 1/2 of the middle, its square within 1/4.
+        return np.hstack(
+            [near * 2.0 ** (_FINE - BITS), np.floor(squares * squares * 2.0 ** (_FINE - 2 * BITS))]
+        )
+
+    width = len(numbers) + int(numbers.sum())
+    noisy = meter.noisy(averages(rows, lines, width, max(longest, Fraction(1))), share) / count
+    mean = np.where(numbers, np.clip(noisy[: len(numbers)], -0.5, 0.5), np.clip(noisy[: len(numbers)], 0, 1))
+    square = mean.copy()
+    square[numbers] = noisy[len(numbers) :]
+    return (
+        mean + middle / UNIT,
+        square - mean**2,
+        meter.sigma(sqrt_up(max(longest, Fraction(1))), share) / count,
+    )
+
+
+def _numbers(design: Design) -> NDArray[np.bool_]:
+    return np.array([coordinate.category is None for coordinate in design.coordinates], dtype=bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Standard:
+    """Where the middle of each coordinate is taken to be, and how far a spread reaches; public.
+
+    Attributes:
+        centre: The middle of each coordinate.
+        rate: One divided by its spread.
+        length: How long a standardised row is about, the intercept included.
+        clear: Whether no row within the bounds is cut at ±32 spreads.
+    """
+
+    centre: Floats
+    rate: Floats
+    length: float
+    clear: bool
+
+    @property
+    def width(self) -> int:
+        """How many coordinates there are, the intercept included."""
+        return len(self.rate) + 1
+
+    def rows(self, rows: Rows) -> Rows:
+        """The rows standardised, in multiples of 2**-14 of `REACH`, the intercept among the coordinates.
+
+        Privacy:
+            Claim: each row follows from that row and public numbers, and no coordinate is beyond ±1. Proof:
+            one float at a time is subtracted from, multiplied, rounded and cut.
+        """
+        columns = [Number(f"z{place}", Fraction(-1), Fraction(1)) for place in range(self.width)]
+        integers = np.full((len(rows), self.width), UNIT // REACH, np.int16)
+        middle, rate = self.centre * UNIT, self.rate / REACH
+        for place, block in rows.blocks():
+            near = (block[:, : len(rate)] - middle) * rate
+            integers[place, : len(rate)] = np.clip(np.rint(near), -UNIT, UNIT)
+        design = Design(columns, intercept=False, signed=True)
+        return Rows(design, integers, rows.target, rows.units, exchange=rows.exchange)
+
+    def back(self, weights: Floats) -> Floats:
+        """Weights of standardised coordinates as weights of the coordinates, the intercept last."""
+        slopes = weights[: len(self.rate)] * self.rate.reshape(-1, *[1] * (weights.ndim - 1))
+        return np.concatenate([slopes, weights[-1:] - (self.centre @ slopes)[None]])
+
+
+def standard(rows: Rows, meter: Meter, share: Fraction, count: float) -> Standard:
+    """How to standardise rows, by noisy sums.
+
+    A spread is not taken to be smaller than what noise can hide. Of a category it is not taken to be smaller
+    than its part of all coordinates either: the few rows in it would be as long as all of the others.
+    """
+    numbers = _numbers(rows.design)
+    centre, variance, noise = means(rows, meter, share, count)
+    seen = np.clip(variance, noise, _WIDEST)
+    held = np.clip(variance, min(_LEAST * noise, _WIDEST), _WIDEST)
+    held = np.where(numbers, held, np.maximum(held, min(1 / rows.design.width, _WIDEST)))
+    rate = 1 / np.sqrt(held)
+    length = float(np.sqrt(1 + np.minimum(seen / held, 1).sum()))
+    farthest = np.maximum(centre, 1 - centre) * rate
+    return Standard(centre, rate, length, bool((farthest <= REACH).all()))
+
+
+@dataclass(frozen=True, slots=True)
+class Curvature:
+    """About Σ z·zᵀ divided by the count, over standardised rows; public.
+
+    Attributes:
+        values: Its eigenvalues with a ridge, none of them negative.
+        directions: Its eigenvectors.
+        ridge: What was added, the size of the noise.
+        least: The smallest eigenvalue before.
+        longest: How long a row may be before it counts less.
+    """
+
+    values: Floats
+    directions: Floats
+    ridge: float
+    least: float
+    longest: float
+
+    def solve(self, vector: Floats) -> Floats:
+        """The inverse times a vector or a matrix."""
+        return np.asarray(self.directions @ ((self.directions.T @ vector).T / self.values).T)
+
+    @property
+    def matrix(self) -> Floats:
+        """The matrix itself, with the ridge."""
+        return np.asarray((self.directions * self.values) @ self.directions.T)
+
+
+def curvature(
+    rows: Rows, meter: Meter, share: Fraction, count: float, length: float, *, weigh: Weigh | None = None
+) -> Curvature:
+    """About the second moments of standardised rows, each row weighed by a number.
+
+    Args:
+        rows: Standardised rows; private.
+        meter: Gives noise.
+        share: Of the price.
+        count: About how many units there are.
+        length: How long a row is about; those beyond 1.2 times as much are shortened to it.
+        weigh: From the places of a block and its coordinates to weights between 0 and 1: a function of each
+            row alone; 1 if None.
+
+    Privacy:
+        Claim: the triangle of Σ v·vᵀ, entries beside the diagonal taken 7 times and those on it 5 times,
+        moves by at most 5·bound when a unit is added or removed, where v are its rows, shortened so that
+        ‖v‖² ≤ part·bound (`parts`). Proof: with M what the unit adds, its Frobenius norm is at most
+        Σ‖v‖² ≤ bound; 49·Σ_{i<j}M² + 25·ΣM_ii² = 24.5·(‖M‖² − ΣM_ii²) + 25·ΣM_ii² ≤ 25·bound². Shortening
+        multiplies with a float that is a little smaller than it may be and rounds towards zero.
+    """
+    width = rows.design.width
+    bound = Fraction((_LONGER * length / REACH) ** 2)
+    most = float(bound) * UNIT**2
+    shares = parts(rows)
+    total = Adding((width, width))
+    for place, block in rows.blocks():
+        squares = np.einsum("ij,ij->i", block, block)
+        factors = np.divide(most, squares, out=np.ones_like(squares), where=squares > most)
+        if weigh is not None:
+            factors = factors * weigh(place, block)
+        if shares is not None:
+            factors = factors * (shares[place] / 2.0**_FINE)
+        v = np.trunc(block * (np.sqrt(factors) * _SHORTER)[:, None])
+        total.add(v.T @ v)
+    upper = np.triu_indices(width)
+    weights = np.where(upper[0] == upper[1], _ON, _OFF)
+    exact = Total(total.values[upper] * weights, _ON * bound * UNIT**2, Fraction(1, UNIT**2))
+    scale = REACH**2 / count
+    whole = matrix(meter.noisy(exact, share) / weights, width) * scale
+    ridge = meter.sigma(_ON * bound, share) / _OFF * scale * np.sqrt(width)
+    values, directions = np.linalg.eigh(whole)
+    return Curvature(
+        np.maximum(values, 0) + ridge, directions, float(ridge), float(values[0]), _LONGER * length
+    )

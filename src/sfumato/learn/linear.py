@@ -1,0 +1,245 @@
+"""`LinearRegression` and `Ridge`: least squares by a few noisy steps, with intervals where they hold."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter
+from sfumato.learn._core.declared import Number
+from sfumato.learn._core.descent import Field, field
+from sfumato.learn._core.design import UNIT
+from sfumato.learn._core.meter import Meter
+from sfumato.learn._core.rows import Rows
+from sfumato.learn._core.standard import averages
+from sfumato.learn._core.sums import RESIDUAL_BITS
+from sfumato.learn._core.trust import Trusted
+from sfumato.learn.base import Learned, PrivateRegressor
+from sfumato.learn.examples import Example, Given
+from sfumato.numeric.balls import sqrt_up
+from sfumato.numeric.exact import Rational, as_fraction
+
+__all__ = ["LinearRegression", "Ridge"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_STEPS = 5
+_COUNTING, _SCALING, _BENDING = Fraction(4, 100), Fraction(6, 100), Fraction(20, 100)
+_SPREADING = Fraction(1, 100)
+_EACH = (1 - _COUNTING - _SCALING - _BENDING - (_STEPS - 1) * _SPREADING) / _STEPS
+_SHORTEST, _LONGEST = 1.0, 8.0
+_WIDEST = 0.25  # no variance in [0, 1] is more
+_UNIFORM = 1 / 12  # that of a mean that may be anywhere
+
+
+class LinearRegression(Trusted, PrivateRegressor):
+    """Least squares.
+
+    Columns are standardised and their second moments measured with noise. Five steps then go along noisy
+    gradients, each through the inverse of those moments, as Newton's would; residuals are cut to a few of
+    their own spreads, which are measured on the way. The weights are the average of the last three steps.
+    There is no penalty: where there is little to learn from, the ridge of the matrix, the size of its noise,
+    keeps steps short.
+
+    Args:
+        epsilon: What the whole fit costs.
+        delta: Likewise.
+        bounds: What is public about each column.
+        target_bounds: What the target is clamped to.
+
+    Attributes:
+        coef_: Weights in the columns' own scale; a column of categories has one for each of them
+            (`coefficient_names_`).
+        intercept_: What is added.
+
+    Privacy:
+        Claim: that of `PrivateEstimator`. Proof: `averages` of the target, `means`, `curvature`, averages of
+        residuals' squares, and `gradients` cut to a length; shares, lengths and steps follow from noisy
+        answers alone.
+    """
+
+    def __init__(
+        self,
+        epsilon: Rational | None = None,
+        delta: Rational | None = None,
+        bounds: Any = None,
+        target_bounds: Any = None,
+    ) -> None:
+        self.epsilon, self.delta = epsilon, delta
+        self.bounds, self.target_bounds = bounds, target_bounds
+
+    def _learn(self, rows: Rows, meter: Meter) -> Learned:
+        mean, variance, count = counted(rows, meter, _COUNTING)
+        near = field(rows, meter, count, scaling=_SCALING, bending=_BENDING)
+        weights = np.zeros((near.standard.width, 1))
+        weights[-1] = mean
+        penalty = np.append(self._penalty(rows) * near.standard.rate**2 / count, 0.0)
+        weights, covariance = _descended(near, weights, penalty, float(np.sqrt(variance)))
+        to = near.standard.back(np.eye(near.standard.width))
+        signs = [
+            near.plenty,
+            near.curvature.least / near.curvature.ridge,
+            near.standard.clear,
+            rows.units is None,
+        ]
+        return {
+            "weights": near.standard.back(weights)[:, 0],
+            "covariance": to @ covariance @ to.T,
+            "signs": np.array(signs, np.float64),
+        }
+
+    def _penalty(self, rows: Rows) -> Floats:
+        """What the square of each coordinate's weight costs."""
+        return np.zeros(len(rows.design.coordinates))
+
+    def _set(self, learned: Learned) -> None:
+        column = self._target_column()
+        lower, span = float(column.lower), float(column.upper - column.lower)
+        self._weights = learned["weights"] * span
+        self._weights[-1] += lower
+        slopes, start = self.design_.own_scale(self._weights)
+        self.coef_, self.intercept_ = slopes, float(start)
+        self.coefficient_names_ = [coordinate.name for coordinate in self.design_.coordinates]
+        self._trust(np.asarray(learned["covariance"]) * span**2, learned["signs"])
+
+    def predict(self, X: Any) -> Floats:
+        """The expected target of each row."""
+        return np.asarray(self._coordinates(X) @ self._weights)
+
+
+class Ridge(LinearRegression):
+    """Least squares with a penalty on the squares of the weights, as scikit-learn's.
+
+    Args:
+        epsilon: What the whole fit costs.
+        delta: Likewise.
+        bounds: What is public about each column.
+        target_bounds: What the target is clamped to.
+        alpha: The penalty: Σ(y − ŷ)² + alpha·Σcoef² is made small. Public.
+    """
+
+    def __init__(
+        self,
+        epsilon: Rational | None = None,
+        delta: Rational | None = None,
+        bounds: Any = None,
+        target_bounds: Any = None,
+        *,
+        alpha: Rational = 1,
+    ) -> None:
+        super().__init__(epsilon, delta, bounds, target_bounds)
+        self.alpha = alpha
+
+    def _check(self) -> None:
+        super()._check()
+        if as_fraction(self.alpha, "alpha") < 0:
+            raise InvalidParameter("alpha must be 0 or more.")
+
+    def _penalty(self, rows: Rows) -> Floats:
+        spans = [
+            float(column.upper - column.lower) if isinstance(column, Number) else 1.0
+            for column in (rows.design.columns[coordinate.column] for coordinate in rows.design.coordinates)
+        ]
+        squares = np.array([1 / span**2 if span > 0 else 0.0 for span in spans])
+        return float(as_fraction(self.alpha, "alpha")) * squares
+
+    def _refusal(self) -> str | None:
+        if as_fraction(self.alpha, "alpha") > 0:
+            return "a penalty draws the weights to 0, and an interval would be about the drawn ones"
+        return super()._refusal()
+
+
+def counted(rows: Rows, meter: Meter, share: Fraction) -> tuple[float, float, float]:
+    """About the mean and the variance of the target, as a part of its range, and how many units there are."""
+    target = rows.target
+    assert target is not None
+    longest = Fraction(21, 16)  # 1, at most 1/2, and at most 1/4
+
+    def lines(place: slice, _: Floats) -> Floats:
+        near = target[place] - UNIT / 2
+        ones = np.full(len(near), 2.0**20)
+        return np.column_stack([ones, near * 2.0**6, np.floor(near * near * 2.0**-8)])
+
+    noisy = meter.noisy(averages(rows, lines, 3, longest), share)
+    noise = meter.sigma(sqrt_up(longest), share)
+    count = float(max(noisy[0], 2 * noise))
+    # Where noise could put the mean anywhere, the middle is a better guess than what it says.
+    near = float(np.clip(noisy[1] / count, -0.5, 0.5)) * _UNIFORM / (_UNIFORM + (noise / count) ** 2)
+    variance = float(np.clip(noisy[2] / count - near**2, min(noise / count, _WIDEST), _WIDEST))
+    return near + 0.5, variance, count
+
+
+def _descended(near: Field, weights: Floats, penalty: Floats, spread: float) -> tuple[Floats, Floats]:
+    """The average of the later steps, and the covariance of what it is off by."""
+    target = near.rows.target
+    assert target is not None
+    bent, ridge = near.curvature.matrix + np.diag(penalty), near.curvature.ridge
+    inverse = np.linalg.inv(bent)
+    few = float(np.clip(np.sqrt(near.plenty) / 6, _SHORTEST, _LONGEST))
+    # With a large ridge steps are too short, and what they miss is on the same side each time.
+    momentum = 0.5 * ridge / (1 + ridge)
+    speed, later, certain = np.zeros_like(weights), np.zeros_like(weights), 0.0
+    for step in range(_STEPS):
+        if step:
+            spread = _spread(near, weights, spread)
+        length = few * near.standard.length * spread
+        slope = near.gradient(weights, residuals(target), length, _EACH) + penalty[:, None] * weights
+        speed = momentum * speed + inverse @ slope
+        weights = weights - near.rate * speed
+        if step >= _STEPS // 2:
+            part = 1 / near.noise(length, _EACH) ** 2
+            later, certain = later + part * weights, certain + part
+    noise = near.curvature.matrix * spread**2 / near.count + np.eye(len(weights)) / certain
+    return later / certain, inverse @ noise @ inverse
+
+
+def residuals(target: NDArray[np.integer]) -> Any:
+    """What a prediction is above the target, in whole multiples of 2**-20 of its range."""
+
+    def found(place: slice, margins: Floats) -> Floats:
+        whole = np.rint(margins * 2.0**RESIDUAL_BITS)
+        return np.asarray(np.clip(whole - target[place, None] * 2.0**6, -(2.0**22), 2.0**22))
+
+    return found
+
+
+def _spread(near: Field, weights: Floats, spread: float) -> float:
+    """About the spread of residuals; at most what it was before."""
+    target = near.rows.target
+    assert target is not None
+    found, most = residuals(target), (4 * spread * 2.0**RESIDUAL_BITS) ** 2
+
+    def line(place: slice, margins: Floats) -> Floats:
+        return np.asarray(np.floor(np.minimum(found(place, margins) ** 2 / most, 1) * 2.0**20))
+
+    noisy = near.average(weights, line, _SPREADING)
+    square = (max(noisy, 0.0) + near.averaging(_SPREADING)) * (4 * spread) ** 2
+    return min(spread, float(np.sqrt(square)))
+
+
+def examples() -> tuple[Example, ...]:
+    """Neighbours that come close to the claim."""
+    rng = np.random.default_rng(0)
+    few = rng.uniform(-1, 1, (40, 2))
+    target = few[:, 0] - few[:, 1]
+    return (
+        Example(
+            "linear: a row far off",
+            lambda: LinearRegression(epsilon=1, delta="1e-5", bounds=(-1, 1), target_bounds=(-2, 2)),
+            Given(few, target),
+            Given(np.vstack([few, [[1.0, -1.0]]]), np.append(target, -2.0)),
+        ),
+        Example(
+            "ridge: somebody with many rows",
+            lambda: Ridge(epsilon=2, delta="1e-5", bounds=(-1, 1), target_bounds=(-2, 2), alpha=3),
+            Given(few, target, units=np.arange(40)),
+            Given(
+                np.vstack([few, np.ones((5, 2))]),
+                np.append(target, [2.0] * 5),
+                units=np.append(np.arange(40), [40] * 5),
+            ),
+        ),
+    )

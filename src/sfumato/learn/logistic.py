@@ -1,0 +1,173 @@
+"""`LogisticRegression`: the chances of declared classes, by a few noisy steps."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.learn._core.curves import chances, logistic
+from sfumato.learn._core.descent import Field, field
+from sfumato.learn._core.meter import Meter
+from sfumato.learn._core.rows import Rows
+from sfumato.learn._core.standard import averages
+from sfumato.learn._core.sums import RESIDUAL_BITS
+from sfumato.learn.base import Learned, PrivateClassifier
+from sfumato.learn.examples import Example, Given
+from sfumato.numeric.exact import Rational
+
+__all__ = ["LogisticRegression"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_STEPS = 12
+_COUNTING, _SCALING, _BENDING = Fraction(3, 100), Fraction(7, 100), Fraction(15, 100)
+_EACH = (1 - _COUNTING - _SCALING - _BENDING) / _STEPS
+_MOMENTUM = 0.5
+_SHORTEST, _LONGEST = 0.5, 2.0
+
+
+class LogisticRegression(PrivateClassifier):
+    """Logistic regression with two classes, or multinomial with more.
+
+    Classes are counted, columns are standardised and their second moments measured, all with noise; then
+    twelve steps go along noisy gradients, each through the inverse of a matrix that no curvature of the loss
+    exceeds (Böhning and Lindsay 1988; for several classes Böhning 1992). The weights are the average of the
+    last six. There is no penalty: where there is little to learn from, steps are short and the ridge of the
+    matrix, the size of its noise, is large.
+
+    Args:
+        epsilon: What the whole fit costs.
+        delta: Likewise.
+        bounds: What is public about each column.
+        classes: All labels that there can be.
+
+    Attributes:
+        classes_: The labels, sorted.
+        coef_: Weights in the columns' own scale: a line for the second class of two, or for each of more. A
+            column of categories has one weight for each (`coefficient_names_`).
+        intercept_: What is added; one for each line.
+
+    Privacy:
+        Claim: that of `PrivateEstimator`. Proof: `averages` of labels, `means`, `curvature`, and `gradients`
+        cut to a length; shares, lengths and steps follow from noisy answers alone.
+    """
+
+    def __init__(
+        self,
+        epsilon: Rational | None = None,
+        delta: Rational | None = None,
+        bounds: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.epsilon, self.delta, self.bounds, self.classes = epsilon, delta, bounds, classes
+
+    def _learn(self, rows: Rows, meter: Meter) -> Learned:
+        several = len(self._listed())
+        counts, count = _counted(rows, meter, several)
+        near = field(rows, meter, count, scaling=_SCALING, bending=_BENDING)
+        start = np.zeros((near.standard.width, several if several > 2 else 1))
+        logs = np.log(counts / counts.sum())
+        start[-1] = logs - logs.mean() if several > 2 else logs[1] - logs[0]
+        return {"weights": near.standard.back(_descended(near, start, _residuals(near.rows, several)))}
+
+    def _set(self, learned: Learned) -> None:
+        self._set_classes()
+        self._weights = np.asarray(learned["weights"])
+        slopes, start = self.design_.own_scale(self._weights)
+        self.coef_, self.intercept_ = slopes.T.copy(), np.atleast_1d(start)
+        self.coefficient_names_ = [coordinate.name for coordinate in self.design_.coordinates]
+
+    def decision_function(self, X: Any) -> Floats:
+        """The margin of each row: of the second class of two, or of each of more."""
+        margins = self._coordinates(X) @ self._weights
+        return np.asarray(margins[:, 0] if margins.shape[1] == 1 else margins)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of each row."""
+        margins = self.decision_function(X)
+        place = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
+        return np.asarray(self.classes_[place])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The chance of each class, a line a row."""
+        margins = self.decision_function(X)
+        whole = np.column_stack([np.zeros_like(margins), margins]) if margins.ndim == 1 else margins
+        grown = np.exp(whole - whole.max(axis=1, keepdims=True))
+        return np.asarray(grown / grown.sum(axis=1, keepdims=True))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithm of those chances."""
+        return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny)))
+
+
+def _counted(rows: Rows, meter: Meter, several: int) -> tuple[Floats, float]:
+    """About how many units are in each class, none of them fewer than noise can hide, and in all."""
+    target = rows.target
+    assert target is not None
+
+    def lines(place: slice, _: Floats) -> Floats:
+        return np.asarray((target[place, None] == np.arange(several)) * 2.0**20)
+
+    noisy = meter.noisy(averages(rows, lines, several, Fraction(1)), _COUNTING)
+    noise = meter.sigma(1, _COUNTING)
+    return np.maximum(noisy, noise), float(max(noisy.sum(), 2 * noise))
+
+
+def _residuals(rows: Rows, several: int) -> Any:
+    target = rows.target
+    assert target is not None
+    whole = 2.0**RESIDUAL_BITS
+
+    def two(place: slice, margins: Floats) -> Floats:
+        return logistic(margins) - target[place, None] * whole
+
+    def more(place: slice, margins: Floats) -> Floats:
+        return np.asarray(chances(margins) - (target[place, None] == np.arange(several)) * whole)
+
+    return two if several == 2 else more
+
+
+def _descended(near: Field, weights: Floats, residuals: Any) -> Floats:
+    """The average of the later steps."""
+    lines = weights.shape[1]
+    # A residual of two classes is one number; of more it is a vector whose numbers add up to 0.
+    flatness, longer = (4.0, 1.0) if lines == 1 else (2.0, np.sqrt(2))
+    length = float(np.clip(np.sqrt(near.plenty) / 16, _SHORTEST, _LONGEST)) * longer * near.standard.length
+    speed, later = np.zeros_like(weights), np.zeros_like(weights)
+    for step in range(_STEPS):
+        slope = near.gradient(weights, residuals, length, _EACH)
+        if lines > 1:
+            slope = slope - slope.mean(axis=1, keepdims=True)
+        speed = _MOMENTUM * speed + flatness * near.curvature.solve(slope)
+        weights = weights - near.rate * speed
+        if step >= _STEPS // 2:
+            later += weights
+    return later / (_STEPS - _STEPS // 2)
+
+
+def examples() -> tuple[Example, ...]:
+    """Neighbours that come close to the claim."""
+    rng = np.random.default_rng(0)
+    few, labels = rng.uniform(-1, 1, (40, 2)), rng.integers(0, 3, 40)
+    far = np.vstack([few, [[1.0, -1.0]]])
+    return (
+        Example(
+            "logistic: a row at the corner",
+            lambda: LogisticRegression(epsilon=1, delta="1e-5", bounds=(-1, 1), classes=[0, 1]),
+            Given(few, labels % 2),
+            Given(far, np.append(labels % 2, 1)),
+        ),
+        Example(
+            "logistic: three classes, somebody with many rows",
+            lambda: LogisticRegression(epsilon=2, delta="1e-5", bounds=(-1, 1), classes=[0, 1, 2]),
+            Given(few, labels, units=np.arange(40)),
+            Given(
+                np.vstack([few, np.ones((5, 2))]),
+                np.append(labels, [2] * 5),
+                units=np.append(np.arange(40), [40] * 5),
+            ),
+        ),
+    )
