@@ -22,30 +22,46 @@ if find_spec("sklearn") is None:
     raise MissingExtra("Learning needs scikit-learn: pip install 'sfumato[learn]'.")
 
 if TYPE_CHECKING:
+    from sfumato.learn._core.habits import FittedAgain
+    from sfumato.learn.binning import KBinsDiscretizer
+    from sfumato.learn.encoding import OneHotEncoder
     from sfumato.learn.files import load, save
     from sfumato.learn.linear import LinearRegression, Ridge
     from sfumato.learn.logistic import LogisticRegression
     from sfumato.learn.moments import Moments
     from sfumato.learn.pca import PCA
+    from sfumato.learn.quantiles import QuantileTransformer
     from sfumato.learn.reports import Report, report, report_selection
+    from sfumato.learn.scaling import MinMaxScaler, StandardScaler
 
 # Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
+    "_core.habits": "FittedAgain",
+    "binning": "KBinsDiscretizer",
+    "encoding": "OneHotEncoder",
     "files": "load save",
     "linear": "LinearRegression Ridge",
     "logistic": "LogisticRegression",
     "moments": "Moments",
     "pca": "PCA",
+    "quantiles": "QuantileTransformer",
     "reports": "Report report report_selection",
+    "scaling": "MinMaxScaler StandardScaler",
 }
 
 __all__ = [
     "PCA",
+    "FittedAgain",
+    "KBinsDiscretizer",
     "LinearRegression",
     "LogisticRegression",
+    "MinMaxScaler",
     "Moments",
+    "OneHotEncoder",
+    "QuantileTransformer",
     "Report",
     "Ridge",
+    "StandardScaler",
     "load",
     "report",
     "report_selection",

@@ -15,13 +15,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.learn._core import paying
 from sfumato.learn._core.buying import BoundsPaid, bounds_price, buy
-from sfumato.learn._core.declared import Category, Declared, Number, Unbought, declared, is_auto, number
+from sfumato.learn._core.declared import (
+    Category,
+    Declared,
+    Number,
+    Unbought,
+    declared,
+    is_auto,
+    lists_categories,
+    number,
+)
 from sfumato.learn._core.design import Design, coded, whole
 from sfumato.learn._core.frames import columns_for, names_of
+from sfumato.learn._core.habits import Habits, Refused
 from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.written import Kept, plain
+from sfumato.loss import NO_LOSS, PrivacyLoss
 from sfumato.session import Session
 from sfumato.session.rows_wanted import WantedColumn, rows_wanted
 
@@ -40,7 +51,7 @@ Learned: TypeAlias = Mapping[str, NDArray[Any]]
 _TARGET = "the target"
 
 
-class PrivateEstimator(BaseEstimator):
+class PrivateEstimator(Habits, BaseEstimator):
     """A model whose whole fit is one private release.
 
     A family of models says how it learns (`_learn`, from exact sums with noise), and what becomes of that
@@ -69,15 +80,20 @@ class PrivateEstimator(BaseEstimator):
     epsilon: Rational | None
     delta: Rational | None
     bounds: Any
+    partial_fit = Refused(
+        "There is no partial_fit: each call would cost epsilon again. Collect the rows and fit once."
+    )
     _bounds_paid: BoundsPaid | None = None
     _bought_target: Number | None = None
     _public: tuple[WantedColumn, ...] = ()  # what a session's table declares of the target
 
     @property
-    def loss(self) -> GaussianLoss:
-        """What the fit costs, or did cost: that of one Gaussian release."""
-        paid: GaussianLoss | None = getattr(self, "_paid", None)
-        return self._price() if paid is None else paid
+    def loss(self) -> PrivacyLoss:
+        """What the fit costs, or did cost: that of one Gaussian release, or nothing."""
+        paid: PrivacyLoss | None = getattr(self, "_paid", None)
+        if paid is not None:
+            return paid
+        return NO_LOSS if self._is_free() else self._price()
 
     @property
     def receipt(self) -> Receipt | None:
@@ -115,14 +131,24 @@ class PrivateEstimator(BaseEstimator):
         if isinstance(X, Session):
             if units is not None:
                 raise InvalidParameter("A session knows whose its rows are: leave units out.")
+            if self._is_free():
+                self._check_free()
+                self._name(design := self._reading(X, y, target, parameters).design)
+                self._keep(design, {}, NO_LOSS, None)
+                return self
             reading, wanted = self._purchase(X, y, target, parameters)
             self._given_back(reading, X.buy(wanted))
             return self
         if target is not None or parameters is not None:
             raise InvalidParameter("target and parameters go with a session: fit(session, text, target=…).")
         self._public = ()
+        if self._is_free():
+            self._check_free()
+            self._keep(self._columns(X, reset=True)[0], {}, NO_LOSS, None)
+            return self
         paid = self._price()
         self._check()
+        self._count_fit()
         rows = self._rows(X, y, units)
         design, learned = self._released(rows, Meter.alone(paid, exchange=rows.exchange))
         self._keep(design, learned, paid, None)
@@ -141,14 +167,13 @@ class PrivateEstimator(BaseEstimator):
         """
         if not isinstance(session, Session):
             raise InvalidParameter("quote takes a session: quote(session, text, target=…).")
+        if self._is_free():
+            raise InvalidParameter(f"This {type(self).__name__} reads no rows: to fit it is free.")
         reading, wanted = self._purchase(session, rows, target, parameters)
         return paying.quoted(session, wanted, reading, type(self).__name__)
 
-    def _purchase(
-        self, session: Session, rows: Any, target: Any, parameters: Any
-    ) -> tuple[paying.Reading, Purchase[Kept]]:
-        """What a fit on a session reads and buys; all that can be refused without rows is refused here."""
-        paid = self._price()
+    def _reading(self, session: Session, rows: Any, target: Any, parameters: Any) -> paying.Reading:
+        """What a fit on a session reads; all that can be refused without rows is refused here."""
         wanted = rows_wanted(session, rows, parameters)
         names = self._target_names(target)
         self._public = tuple(wanted.column(name) for name in names)
@@ -157,15 +182,23 @@ class PrivateEstimator(BaseEstimator):
         others = [column.name for column in wanted.columns if column.name not in names]
         if not others:
             raise InvalidParameter("Nothing is left to learn from: name more columns than the target.")
-        bounds = paying.public_bounds(self.bounds, wanted, others)
-        reading = paying.Reading(wanted, self._design_of(bounds, others), learned)
+        bounds = paying.public_bounds(self._given_bounds(), wanted, others)
+        return paying.Reading(wanted, self._design_of(bounds, others), learned)
+
+    def _purchase(
+        self, session: Session, rows: Any, target: Any, parameters: Any
+    ) -> tuple[paying.Reading, Purchase[Kept]]:
+        """What a fit on a session reads and buys."""
+        paid = self._price()
+        reading = self._reading(session, rows, target, parameters)
+        names = [column.name for column in reading.target]
         given = {key: value for key, value in self.get_params(deep=False).items() if key not in _PRICES}
         facts = [
             f"{type(self).__module__}.{type(self).__qualname__}",
             {key: plain(value, key) for key, value in given.items()},
-            list(names),
+            names,
         ]
-        said = rows if isinstance(rows, str) else wanted.table
+        said = rows if isinstance(rows, str) else reading.wanted.table
         words = f"{type(self).__name__}{' of ' if names else ''}{', '.join(names)}: {said}"
 
         def learn(right: Right, meter: Meter) -> tuple[Learned, Mapping[str, Number]]:
@@ -182,8 +215,7 @@ class PrivateEstimator(BaseEstimator):
     def _given_back(self, reading: paying.Reading, bought: Bought[Kept]) -> None:
         """Makes this the model that was bought: now, or before."""
         kept, design, paid = bought.answer, reading.design, price(bought.answer.epsilon, bought.answer.delta)
-        self.feature_names_in_ = np.array([column.name for column in design.columns], dtype=object)
-        self.n_features_in_ = len(self.feature_names_in_)
+        self._name(design)
         self._bounds_paid = bounds_price(paid.rho, reading.unbought)
         self._bought_target = None
         for column in reading.target:
@@ -196,6 +228,11 @@ class PrivateEstimator(BaseEstimator):
             ]
             design = design.with_columns(columns)
         self._keep(design, kept.learned, paid, bought.receipt)
+
+    def _name(self, design: Design) -> None:
+        """Says which columns were there, as scikit-learn does."""
+        self.feature_names_in_ = np.array([column.name for column in design.columns], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
 
     def _target_names(self, target: Any) -> tuple[str, ...]:
         """The columns of a session's rows that hold what is to be learned."""
@@ -214,15 +251,14 @@ class PrivateEstimator(BaseEstimator):
         """
         return columns[0] if columns else None
 
-    def partial_fit(self, *_: Any, **__: Any) -> None:
-        """Refused: every call would be one more look at the data, to be paid for by itself.
+    def _is_free(self) -> bool:
+        """Whether nothing of the rows is needed: all that a fit takes is declared."""
+        return False
 
-        Raises:
-            InvalidParameter: always, with what to do instead.
-        """
-        raise InvalidParameter(
-            "There is no partial_fit: each call would cost epsilon again. Collect the rows and fit once."
-        )
+    def _check_free(self) -> None:
+        if self.epsilon is not None or self.delta is not None:
+            raise InvalidParameter("Nothing is read here, so nothing is paid: leave epsilon and delta out.")
+        self._check()
 
     def _price(self) -> GaussianLoss:
         if self.epsilon is None or self.delta is None:
@@ -233,7 +269,7 @@ class PrivateEstimator(BaseEstimator):
         """Refuses parameters that contradict each other, before anything is read."""
 
     def _design(self, names: list[str]) -> Design:
-        return self._design_of(self.bounds, names)
+        return self._design_of(self._given_bounds(), names)
 
     def _design_of(self, bounds: Any, names: list[str]) -> Design:
         return Design(
@@ -269,21 +305,32 @@ class PrivateEstimator(BaseEstimator):
         if not reset:
             design: Design = self.design_
             if design.has_categories:
-                return design, columns_for(design, self._named(X, names, design))
-        elif names is not None and self.bounds is not None:
+                return design, columns_for(design, self._by_name(X, names, design))
+        elif names is not None and self._given_bounds() is not None:
             design = self._design(names)
             if design.has_categories or design.unbought:
                 self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
                 return design, columns_for(design, X)
+        elif lists_categories(self._given_bounds()):
+            cells = validate_data(self, X, dtype=None, ensure_all_finite="allow-nan")
+            design = self._design(_numbered(cells))
+            return design, columns_for(design, dict(zip(_numbered(cells), cells.T, strict=True)))
         if names is not None and not hasattr(X, "__dataframe__"):
             X = X.to_pandas() if hasattr(X, "to_pandas") else X
         matrix = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=1)
         if reset:
-            design = self._design(names or [f"x{place}" for place in range(matrix.shape[1])])
+            design = self._design(names or _numbered(matrix))
         return design, matrix
 
-    def _named(self, X: Any, names: list[str] | None, design: Design) -> Any:
+    def _given_bounds(self) -> Any:
+        """What was declared about the columns."""
+        return self.bounds
+
+    def _by_name(self, X: Any, names: list[str] | None, design: Design) -> Any:
         wanted = [column.name for column in design.columns]
+        if names is None and not hasattr(self, "feature_names_in_"):
+            cells = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
+            return dict(zip(wanted, cells.T, strict=True))
         if names is None or not set(wanted) <= set(names):
             raise InvalidParameter("This model was fitted on columns by name: give a frame that has them.")
         return X
@@ -304,7 +351,7 @@ class PrivateEstimator(BaseEstimator):
         """Puts what was released on the model."""
         raise NotImplementedError
 
-    def _keep(self, design: Design, learned: Learned, paid: GaussianLoss, receipt: Receipt | None) -> None:
+    def _keep(self, design: Design, learned: Learned, paid: PrivacyLoss, receipt: Receipt | None) -> None:
         """Makes this a fitted model, at once."""
         self.design_, self._paid, self._receipt = design, paid, receipt
         self._set_bounds()
@@ -416,6 +463,11 @@ def _one_column(target: Any) -> tuple[str, ...]:
     if not isinstance(target, str):
         raise InvalidParameter('Say which column is to be learned: target="income".')
     return (target,)
+
+
+def _numbered(matrix: NDArray[Any]) -> list[str]:
+    """What the columns of an array are called."""
+    return [f"x{place}" for place in range(matrix.shape[1])]
 
 
 def _one_a_row(y: Any, size: int) -> NDArray[Any]:

@@ -64,7 +64,7 @@ class Example:
     def draw(self, side: Side, count: int) -> NDArray[np.float64]:
         """What that many fits release, a line of numbers each."""
         model, rows = self.rows(side)
-        paid = model.loss
+        paid = model._price()
         return np.array([flat(*model._released(rows, Meter.alone(paid))) for _ in range(count)])
 
 

@@ -22,6 +22,7 @@ from sfumato.learn._core.buying import bounds_price
 from sfumato.learn._core.declared import Category, Number, Unbought, number
 from sfumato.learn._core.meter import price
 from sfumato.learn.base import PrivateClassifier, PrivateEstimator, PrivateRegressor
+from sfumato.loss import NO_LOSS
 
 __all__ = ["load", "public_parameters", "save"]
 
@@ -119,15 +120,14 @@ def public_parameters(model: PrivateEstimator) -> dict[str, Any]:
 def _written(model: Any) -> str:
     if not isinstance(model, PrivateEstimator) or not hasattr(model, "_learned"):
         raise InvalidParameter("Only a fitted model of sfumato.learn, by itself, can be written to a file.")
-    paid = model.loss
-    assert paid.point is not None  # prices of fits are calibrated
+    paid = model.loss.approximate if model.loss != NO_LOSS else None  # prices of fits are calibrated
     names = getattr(model, "feature_names_in_", None)
     target = model._bought_target
     facts: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
         "model": type(model).__name__,
-        "price": {"epsilon": str(paid.point[0]), "delta": str(paid.point[1])},
+        "price": None if paid is None else {"epsilon": str(paid[0]), "delta": str(paid[1])},
         "receipt": None if model.receipt is None else model.receipt.number,
         "parameters": {name: _encoded(value, name) for name, value in public_parameters(model).items()},
         "features": None if names is None else [str(name) for name in names],
@@ -261,13 +261,18 @@ def _read(facts: Mapping[str, Any]) -> PrivateEstimator:
     said = model._design(names).columns
     if any(mine != column for mine, column in zip(said, design.columns, strict=True) if not _is_bought(mine)):
         raise ValueError("columns that contradict the bounds")
-    paid = price(Fraction(facts["price"]["epsilon"]), Fraction(facts["price"]["delta"]))
-    model._bounds_paid = None if facts["bought"] is None else bounds_price(paid.rho, facts["bought"])
+    said_price, paid = facts["price"], None
+    if model._is_free() != (said_price is None):
+        raise ValueError("a price that is none, or none where there is one")
+    if said_price is not None:
+        paid = price(Fraction(said_price["epsilon"]), Fraction(said_price["delta"]))
+    bought = None if facts["bought"] is None or paid is None else bounds_price(paid.rho, facts["bought"])
+    model._bounds_paid = bought
     model.n_features_in_ = len(names)
     if facts["features"] is not None:
         model.feature_names_in_ = np.array([str(name) for name in facts["features"]], dtype=object)
     learned = {str(name): _array_of(array) for name, array in facts["learned"].items()}
-    model._keep(design, learned, paid, None)
+    model._keep(design, learned, NO_LOSS if paid is None else paid, None)
     _try(model, columns)
     return model
 

@@ -90,7 +90,7 @@ def check_pair(model: PrivateEstimator, left: Given, other: PrivateEstimator, ri
 
 
 def _alone(model: PrivateEstimator, rows: Given) -> Meter:
-    return Meter.alone(model.loss, exchange=rows.exchange)
+    return Meter.alone(model._price(), exchange=rows.exchange)
 
 
 def _same(learned: Learned, again: Learned) -> None:

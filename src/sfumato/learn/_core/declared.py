@@ -12,7 +12,18 @@ from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_fraction
 
-__all__ = ["AUTO", "Category", "Declared", "Number", "Unbought", "declared", "is_auto", "number"]
+__all__ = [
+    "AUTO",
+    "Category",
+    "Declared",
+    "Following",
+    "Number",
+    "Unbought",
+    "declared",
+    "is_auto",
+    "lists_categories",
+    "number",
+]
 
 AUTO = "auto"
 """What stands for bounds that the fit buys."""
@@ -28,11 +39,15 @@ class Number:
         name: The column's.
         lower: What smaller numbers count as.
         upper: What larger numbers count as.
+        one_of: What it is a category of, where it says by 1 that a row is in it and by 0 that it is not: a
+            row is in at most one that has the same `one_of`. Empty: it is a number like any other. Only a
+            step that makes such columns itself says so, never whoever hands in rows.
     """
 
     name: str
     lower: Fraction
     upper: Fraction
+    one_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +71,12 @@ class Category:
 Declared: TypeAlias = Number | Category
 
 
+class Following(tuple[Declared, ...]):
+    """Columns as they come out of a step before: bounds that nobody declares again."""
+
+    __slots__ = ()
+
+
 def declared(bounds: Any, names: Sequence[str]) -> tuple[Declared, ...]:
     """What is declared about each of these columns.
 
@@ -73,6 +94,8 @@ def declared(bounds: Any, names: Sequence[str]) -> tuple[Declared, ...]:
             "Bounds are needed before data is read: give bounds={'age': (17, 90), …}, or a pair "
             "(lower, upper) for all columns; they must not be read off the data."
         )
+    if isinstance(bounds, Following):
+        return tuple(bounds)
     if is_auto(bounds):
         return tuple(_unbought(name) for name in names)
     if isinstance(bounds, Mapping):
@@ -90,6 +113,11 @@ def declared(bounds: Any, names: Sequence[str]) -> tuple[Declared, ...]:
         raise InvalidParameter('bounds must be a dictionary by column, a pair (lower, upper) or "auto".')
     ends = [_ends(end, len(names)) for end in bounds]
     return tuple(number(name, *pair) for name, *pair in zip(names, *ends, strict=True))
+
+
+def lists_categories(bounds: Any) -> bool:
+    """Whether some column is declared by a list of its categories."""
+    return isinstance(bounds, Mapping) and any(isinstance(given, list) for given in bounds.values())
 
 
 def is_auto(given: Any) -> bool:

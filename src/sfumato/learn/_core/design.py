@@ -41,13 +41,15 @@ class Design:
     """From columns to coordinates between −1 and 1, each of them a small integer.
 
     A number is clamped to its bounds and goes linearly to [0, 1], or to [−1, 1] where `signed`. A category
-    has one coordinate for each of its values, 1 for the one that it is. The intercept, if any, is last.
+    has one coordinate for each of its values, 1 for the one that it is; so have columns that are such
+    coordinates already (`one_of`). The intercept, if any, is last.
 
     Privacy:
         Claim: a row's coordinates follow from that row and what is declared, with no rounding that depends
         on the row's place; they are integers with |x| ≤ UNIT, and the squares of a row's coordinates add
         up to at most `most`·UNIT². Proof: only additions, products, comparisons and roundings of one float
-        at a time, which IEEE 754 fixes to the last bit; a row is in at most one category of a column.
+        at a time, which IEEE 754 fixes to the last bit; a row is in at most one category of a column, and
+        whoever makes columns with `one_of` sees to it that a row has a 1 in at most one of those.
     """
 
     def __init__(self, columns: Sequence[Declared], *, intercept: bool = True, signed: bool = False) -> None:
@@ -56,7 +58,12 @@ class Design:
     @property
     def most(self) -> int:
         """The most that the squares of a row's coordinates add up to."""
-        return len(self.columns) + self.intercept
+        groups = [_group(column) for column in self.columns]
+        return groups.count("") + len({group for group in groups if group}) + self.intercept
+
+    def is_signed(self, place: int) -> bool:
+        """Whether a column's coordinates go from −1 to 1."""
+        return self.signed and isinstance(self.columns[place], Number) and not _group(self.columns[place])
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -104,7 +111,7 @@ class Design:
         for at, coordinate in enumerate(self.coordinates):
             column, values = self.columns[coordinate.column], columns[coordinate.column]
             if isinstance(column, Number):
-                rows[:, at] = whole(values, column, signed=self.signed)
+                rows[:, at] = whole(values, column, signed=self.is_signed(coordinate.column))
             else:
                 rows[:, at] = np.where(np.asarray(values) == coordinate.category, UNIT, 0)
         return rows
@@ -114,10 +121,11 @@ class Design:
         step = max(1, _BLOCK // max(1, matrix.shape[1]))
         ends = [(float(column.lower), float(column.upper)) for column in self.columns]  # type: ignore[union-attr]
         lower, upper = np.array(ends).reshape(-1, 2).T
-        rate = _rate(lower, upper, self.signed)
+        signed = np.array([self.is_signed(place) for place in range(len(self.columns))])
+        rate = _rate(lower, upper, signed)
         for start in range(0, len(matrix), step):
             part = matrix[start : start + step]
-            rows[start : start + step] = _rounded(part, lower, upper, rate, self.signed)
+            rows[start : start + step] = _rounded(part, lower, upper, rate, signed)
         return rows
 
     def floats(self, columns: Sequence[Any] | NDArray[Any]) -> Floats:
@@ -141,8 +149,9 @@ class Design:
             column = self.columns[coordinate.column]
             if isinstance(column, Number):
                 lower, upper = float(column.lower), float(column.upper)
-                rate = float(_rate(np.array(lower), np.array(upper), self.signed)) / UNIT
-                start = start - slopes[at] * (lower * rate + self.signed)
+                signed = self.is_signed(coordinate.column)
+                rate = float(_rate(np.array(lower), np.array(upper), signed)) / UNIT
+                start = start - slopes[at] * (lower * rate + signed)
                 slopes[at] = slopes[at] * rate
         return slopes, start
 
@@ -170,12 +179,19 @@ def coded(values: Any, listed: Sequence[Any]) -> NDArray[np.int64]:
     return np.array([place.get(value, -1) for value in values], dtype=np.int64)
 
 
-def _rate(lower: Floats, upper: Floats, signed: bool) -> Floats:
+def _group(column: Declared) -> str:
+    """What a column is one category of; empty: it weighs by itself."""
+    return column.one_of if isinstance(column, Number) else ""
+
+
+def _rate(lower: Floats, upper: Floats, signed: bool | NDArray[np.bool_]) -> Floats:
     span = upper - lower
-    return np.divide(UNIT * (1 + signed), span, out=np.zeros_like(span), where=span > 0)
+    return np.divide(UNIT * (1.0 + signed), span, out=np.zeros_like(span), where=span > 0)
 
 
-def _rounded(values: NDArray[Any], lower: Floats, upper: Floats, rate: Floats, signed: bool) -> Small:
+def _rounded(
+    values: NDArray[Any], lower: Floats, upper: Floats, rate: Floats, signed: bool | NDArray[np.bool_]
+) -> Small:
     held = np.minimum(np.maximum(values, lower, dtype=np.float64), upper)
     scaled = np.floor((held - lower) * rate + 0.5)
     # The product may be above its end by a rounding, never by as much as one.

@@ -28,11 +28,9 @@ def names_of(X: Any) -> list[str] | None:
 
 
 def column_of(X: Any, name: str) -> NDArray[Any]:
-    """One column of a frame as an array."""
+    """One column of a frame, or of a dictionary of arrays, as an array."""
     column = X.column(name) if isinstance(X, pa.Table) else X[name]
-    if isinstance(column, pa.ChunkedArray):
-        return np.asarray(column.to_numpy())
-    return np.asarray(column.to_numpy())
+    return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
 
 
 def columns_for(design: Design, X: Any) -> list[NDArray[Any]]:
