@@ -9,7 +9,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.catalog import Catalog
-from sfumato.cli.question import _value
+from sfumato.cli.question import value_of
 from sfumato.errors import SfumatoError
 from sfumato.loss import PureLoss
 from sfumato.numeric import exact
@@ -158,8 +158,8 @@ def test_a_limit_in_the_file_is_read_alike(tmp_path, key, text):
 
 def test_a_parameter_that_only_looks_like_a_number_is_text():
     for text in [*foreign(), *(text for text in ODD if text not in ("true", "1e400000", "1e-400000"))]:
-        assert isinstance(_value(text), str)
-    assert [_value(text) for text in ("12", "-3", "0.5", "1e3", "true")] == [12, -3, 0.5, 1000.0, True]
+        assert isinstance(value_of(text), str)
+    assert [value_of(text) for text in ("12", "-3", "0.5", "1e3", "true")] == [12, -3, 0.5, 1000.0, True]
 
 
 @pytest.mark.parametrize("zero", ["-0", "-0.0", " -0", "-0/1", "-0e5", -0.0])

@@ -47,7 +47,16 @@ if TYPE_CHECKING:
     from sfumato.session import Query, Release, Session
     from sfumato.session.shown import Shown
 
-__all__ = ["Format", "WritingOptions", "answer_question", "query", "quote"]
+__all__ = [
+    "Format",
+    "WritingOptions",
+    "answer_question",
+    "check_writable",
+    "left_of",
+    "query",
+    "quote",
+    "remainder",
+]
 
 _ENDS = ("low", "high")
 
@@ -95,11 +104,11 @@ def quote(
 
 def _say_quote(priced: Quote, balance: Balance, *, json_: bool) -> None:
     if json_:
-        emit_json({"quote": priced.to_dict(), "left": _left(balance)})
+        emit_json({"quote": priced.to_dict(), "left": left_of(balance)})
         return
     say(priced.text(width(), spelled))
     say()
-    paragraph(f"A quote is free. Left in the budget of {balance.dataset}: {_remainder(balance)}.")
+    paragraph(f"A quote is free. Left in the budget of {balance.dataset}: {remainder(balance)}.")
 
 
 @reported
@@ -152,7 +161,7 @@ def answer_question(
     if wanted is Format.PARQUET and output is None:
         raise InvalidParameter("Parquet goes to a file: add --output answer.parquet.")
     if output is not None:
-        _check_writable(output)  # before anything is paid
+        check_writable(output)  # before anything is paid
     with spinner("asking", quiet=json_), opened(catalog, dataset()) as session:
         query = make(session)
         balance = session.balance(session.dataset_of(query.report).name)
@@ -225,7 +234,7 @@ class _Answer:
         """What it cost and what is left."""
         release = self.release
         often = release.nothing or f"{self.shown().holds}."
-        return f"{often} {release.paid} Left: {_remainder(self.balance)}.{_cut(release)}"
+        return f"{often} {release.paid} Left: {remainder(self.balance)}.{_cut(release)}"
 
     def document(self) -> dict[str, Any]:
         """Everything, for programs. The keys are a contract."""
@@ -243,7 +252,7 @@ class _Answer:
             "receipt": release.receipt.number,
             "touched": _share(release),
             "bounds": list(release.bounds),
-            "left": _left(self.balance),
+            "left": left_of(self.balance),
             "quote": release.quote.to_dict(),
         }
 
@@ -306,7 +315,8 @@ _WRITERS = {
 }
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything is paid."""
     folder = path.resolve().parent
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InvalidParameter(f"{path} cannot be written: it must be a file in an existing folder.")
@@ -341,7 +351,8 @@ def _share(release: Release) -> dict[str, float] | None:
     return None if share is None else {"share": share.share, "low": share.low, "high": share.high}
 
 
-def _remainder(balance: Balance) -> str:
+def remainder(balance: Balance) -> str:
+    """What is left of a budget, in words."""
     left = f"epsilon {shown(balance.remaining)} of {shown(balance.epsilon)}"
     left += f", delta {shown(balance.remaining_delta)}" if balance.delta else ""
     return left + (f"; {balance.dataset} has no more" if balance.shared else "")
@@ -358,7 +369,8 @@ def _paid(release: Release) -> dict[str, Any]:
     }
 
 
-def _left(balance: Balance) -> dict[str, Any]:
+def left_of(balance: Balance) -> dict[str, Any]:
+    """What is left of a budget, for programs."""
     return {
         "dataset": balance.dataset,
         "analyst": balance.analyst,

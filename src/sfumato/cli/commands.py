@@ -33,6 +33,10 @@ COMMANDS = {
         "profile",
         "How many rows units have, with noise; bought once, and free for all questions afterwards.",
     ),
+    "learn": (
+        "learn",
+        "Fit a private model on a table, paid once from the budget; print it, or write it to a file.",
+    ),
     "explain": ("words", "What an epsilon means: what an attacker could learn."),
     "functions": ("listing", "Which SQL functions a question may use."),
     "anonymity": ("anonymity", "Measure how anonymous a table is, or make it so."),

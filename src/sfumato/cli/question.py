@@ -16,7 +16,17 @@ from sfumato.errors import InvalidParameter
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
 
-__all__ = ["ParameterOption", "PricingOptions", "Question", "SqlArgument", "check_priced", "question_of"]
+__all__ = [
+    "ParameterOption",
+    "PricingOptions",
+    "Question",
+    "SqlArgument",
+    "check_priced",
+    "parameters_of",
+    "question_of",
+    "text_of",
+    "value_of",
+]
 
 
 class Bounding(StrEnum):
@@ -155,7 +165,7 @@ class Question:
 def question_of(sql: str | None, params: list[str] | None, pricing: PricingOptions) -> Question:
     """What the flags of `quote` and `query` say together."""
     terms = pricing.terms()
-    return Question(_text(sql), _parameters(params), terms)
+    return Question(text_of(sql), parameters_of(params), terms)
 
 
 def check_priced(pricing: dict[str, Any], named: object = None) -> None:
@@ -164,7 +174,7 @@ def check_priced(pricing: dict[str, Any], named: object = None) -> None:
         raise InvalidParameter("Give a price, --epsilon 0.5, or the error you want, --error n=50.")
 
 
-def _text(sql: str | None) -> str:
+def text_of(sql: str | None) -> str:
     """The SQL text: as given, from a file, or from standard input."""
     if sql is None or sql == "-":
         if sql is None and sys.stdin.isatty():
@@ -199,7 +209,7 @@ def _wanted(pairs: list[str] | None) -> dict[str, str] | str | None:
     return wanted
 
 
-def _parameters(pairs: list[str] | None) -> list[Any] | dict[str, Any] | None:
+def parameters_of(pairs: list[str] | None) -> list[Any] | dict[str, Any] | None:
     """`--param 18` for `?`, `--param age=18` for `$age`: all with names, or none."""
     if not pairs:
         return None
@@ -208,13 +218,13 @@ def _parameters(pairs: list[str] | None) -> list[Any] | dict[str, Any] | None:
     if all(named):
         if len({name for name, _, _ in split}) != len(split):
             raise InvalidParameter("--param names a parameter twice.")
-        return {name: _value(value) for name, _, value in split}
+        return {name: value_of(value) for name, _, value in split}
     if any(named):
         raise InvalidParameter("--param takes names for all parameters, as in --param age=18, or for none.")
-    return [_value(pair) for pair in pairs]
+    return [value_of(pair) for pair in pairs]
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
     """A number or truth value where it reads as one, else the text itself."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"

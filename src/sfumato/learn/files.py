@@ -185,7 +185,8 @@ def _encoded(value: Any, name: str) -> Any:
         case float():
             return value if math.isfinite(value) else {"float": _finite(value)}
         case Fraction() | Decimal():
-            return {"number": str(Fraction(value))}
+            exact = Fraction(value)
+            return {"number": str(exact)} if exact.denominator > 1 else exact.numerator
         case date():
             return {"day": value.isoformat()[:10]}
         case list():
