@@ -24,7 +24,7 @@ from sfumato.engines import DuckDB
 from sfumato.errors import AccessDenied, InvalidParameter, QueryRefused, SfumatoError
 from sfumato.ledger import Ledger
 from sfumato.loss import PureLoss
-from sfumato.session import rows_wanted as module
+from sfumato.session import row_ways as module
 from sfumato.session.rows_wanted import Coded, Scaled, rows_wanted
 from sfumato.sql.write import rows as written
 

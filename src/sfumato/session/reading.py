@@ -22,12 +22,13 @@ from sfumato.numeric.columns import (
 from sfumato.plan.questions.found import Found
 from sfumato.plan.questions.others import Line, places_in, shelf_of
 from sfumato.sql.write.lower import CELL, UNITS, WEIGHTS
+from sfumato.sql.write.moments import Term, pairs_of
 from sfumato.sql.write.rows import UNIT
 
 if TYPE_CHECKING:
     from sfumato.plan.questions.nodes import Measured
 
-__all__ = ["Reading", "RowsRead", "align", "on_lines", "reading", "rows_read"]
+__all__ = ["Reading", "RowsRead", "align", "moments_read", "on_lines", "reading", "rows_read"]
 
 _LIMIT = 2**62  # sums below this fit, however floats round them
 
@@ -89,6 +90,14 @@ def rows_read(answer: pa.Table) -> RowsRead:
         columns.append(own_numbers(column))
         missing.append(missing_in(column))
     return RowsRead(tuple(columns), tuple(missing), units)
+
+
+def moments_read(answer: pa.Table, terms: Sequence[Term]) -> NDArray[Any]:
+    """The sums of a statement of second moments, row by row of the upper triangle; int64 if all fit."""
+    sums = iter(answer.columns)
+    found = [0 if pair is None else int(integers(next(sums))[0]) for pair in pairs_of(terms)]
+    fits = all(abs(value) < _LIMIT for value in found)
+    return np.array(found, np.int64 if fits else object)
 
 
 def reading(answer: pa.Table, measured: Measured) -> Reading:

@@ -10,81 +10,48 @@ taken.read(right).columns                              # integers, and where the
 
 from __future__ import annotations
 
-import contextlib
-import datetime
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.numeric.exact import as_integer
 from sfumato.plan.builder import Selection
-from sfumato.plan.expressions.facts import Facts, domain_of, facts_of, resolve
+from sfumato.plan.expressions.facts import Facts, domain_of, facts_of
 from sfumato.plan.expressions.names import nearest
-from sfumato.plan.expressions.ranges import days_of
 from sfumato.plan.expressions.size import check_sizes
-from sfumato.plan.expressions.tree import Expression, call, literal
+from sfumato.plan.expressions.tree import Expression
 from sfumato.plan.prices.recipe import rows_question
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Rows
-from sfumato.session.vault import rows_fingerprint
+from sfumato.plan.questions.sensitivity import WEIGHT
+from sfumato.session.row_ways import Coded, Plain, Scaled, Taking, days, measurement
+from sfumato.session.vault import moments_fingerprint, rows_fingerprint
 from sfumato.sql.asking_rows import ask_rows
 from sfumato.sql.text.parameters import Values
-from sfumato.sql.write.rows import AS_IT_IS
+from sfumato.sql.write.moments import Term
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from sfumato.ledger import Right
     from sfumato.session.reading import RowsRead
     from sfumato.session.session import Session
 
-__all__ = ["Coded", "Plain", "RowsTaken", "RowsWanted", "Scaled", "WantedColumn", "days", "rows_wanted"]
-
-_FIRST = datetime.date(1970, 1, 1)
-_MOST_VALUES = 1000
-_MOST_STEPS = 2**31
-_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "text": ((str,), "texts, such as ['a', 'b']"),
-    "integer": ((int,), "whole numbers, such as [1, 2]"),
-    "float": ((int, float), "numbers, such as [0.5, 1]"),
-    "boolean": ((bool,), "[False, True]"),
-    "date": ((datetime.date,), "days, such as ['2024-01-31']"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Scaled:
-    """A number as one of 0, 1, …, steps: clamped to its bounds, scaled and rounded to the nearest.
-
-    In doubles: ⌊(x − lower)·rate + ½⌋ with rate = steps/(upper − lower), x held within the bounds.
-
-    Attributes:
-        lower: What becomes 0, and all below it.
-        upper: What becomes `steps`, and all above it.
-        steps: How many steps there are between them.
-    """
-
-    lower: float
-    upper: float
-    steps: int
-
-
-@dataclass(frozen=True, slots=True)
-class Coded:
-    """A value as its place among public ones, from 0; missing if it is none of them."""
-
-    values: Sequence[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """A number as it is, as a double without bounds; NaN is missing."""
-
-
-Taking: TypeAlias = Scaled | Coded | Plain
-"""As what numbers a column is read."""
+__all__ = [
+    "Coded",
+    "MomentsTaken",
+    "Plain",
+    "RowsTaken",
+    "RowsWanted",
+    "Scaled",
+    "Taking",
+    "Term",
+    "WantedColumn",
+    "days",
+    "rows_wanted",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +118,59 @@ class RowsTaken:
         """
         return self._session.vault.rows(self.measured, right, self.complete)
 
+    def moments(self, terms: Sequence[Term]) -> MomentsTaken:
+        """Sums of products of these coordinates of each row, computed in the engine: no row is read."""
+        return MomentsTaken(self, tuple(terms))
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsTaken:
+    """The second moments of coordinates of rows: what is paid for, and how it is read.
+
+    Attributes:
+        taken: The rows.
+        terms: The coordinates, over the places of their columns.
+    """
+
+    taken: RowsTaken
+    terms: tuple[Term, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """What is read, as `reads` of a debit names it."""
+        return moments_fingerprint(self.taken.measured, self.terms, self.taken.complete)
+
+    @property
+    def weight(self) -> int:
+        """What a row of full weight counts as: 1, or 2**30 where units have several rows."""
+        return 1 if self.taken.measured.unit.column is None else WEIGHT
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows of full weight a unit counts as, at most."""
+        unit = self.taken.measured.unit
+        return 1 if unit.column is None else unit.max_rows
+
+    def check(self) -> None:
+        """Make the statement without running it.
+
+        Raises:
+            QueryRefused: if something has no form in the engine's language, or is too large.
+            InvalidParameter: for coordinates beyond 2**14.
+        """
+        self.taken.check()
+        self.taken._session.vault.check_moments(self.taken.measured, self.terms, self.taken.complete)
+
+    def read(self, right: Right) -> NDArray[Any]:
+        """The sums, row by row of the upper triangle, for a right to `fingerprint`, once.
+
+        Privacy:
+            Claim: adding or removing a unit moves the sums by those of at most `most_rows` rows, each of
+            them `weight` times the products of its own coordinates: see `sql.write.moments.lower_moments`.
+        """
+        taken = self.taken
+        return taken._session.vault.moments(taken.measured, self.terms, right, taken.complete)
+
 
 @dataclass(frozen=True, slots=True)
 class RowsWanted:
@@ -211,16 +231,7 @@ class RowsWanted:
 
     def _measurement(self, name: str, way: Taking) -> Measurement:
         self.column(name)
-        meaning = self._meanings[name]
-        kind = facts_of(meaning, self._rows.columns).kind
-        if isinstance(way, Plain):
-            argument = resolve(_number(meaning, kind, name), self._rows.columns)
-            return Measurement("sum", argument, 0, 0, whole=False, marks=(AS_IT_IS,))
-        if isinstance(way, Coded):
-            argument, most = _place(meaning, kind, way, name), len(way.values) - 1
-        else:
-            argument, most = _step(meaning, kind, way, name)
-        return Measurement("sum", resolve(argument, self._rows.columns), 0, most, whole=True)
+        return measurement(name, self._meanings[name], way, self._rows.columns)
 
 
 def rows_wanted(session: Session, asked: str | Selection[Any], parameters: Values = None) -> RowsWanted:
@@ -270,81 +281,3 @@ def _column(name: str, declared: Facts, known: Facts) -> WantedColumn:
     if declared.kind in ("text", "boolean") or declared.values is not None:
         return WantedColumn(name, "category", None, None, domain_of(known))
     return WantedColumn(name, "number", known.lower, known.upper, None, is_date=declared.kind == "date")
-
-
-def _number(meaning: Expression, kind: str | None, name: str) -> Expression:
-    """What can be computed with: days for dates, 0 and 1 for truth values."""
-    if kind == "text":
-        raise QueryRefused(
-            f"{name[:60]} is text, and cannot be read as numbers.",
-            "List its categories, or cast it in the query: CAST(x AS DOUBLE) AS x.",
-        )
-    if kind == "date":
-        return call("days_between", meaning, literal(_FIRST))
-    return _among(meaning, (False, True)) if kind == "boolean" else meaning
-
-
-def _step(meaning: Expression, kind: str | None, way: Scaled, name: str) -> tuple[Expression, int]:
-    """A number in steps from its lower bound, half a step too high, and how many steps there are."""
-    number = _number(meaning, kind, name)
-    lower, upper = float(way.lower), float(way.upper)
-    steps = as_integer(way.steps, "steps")
-    if not (math.isfinite(upper - lower) and lower <= upper) or not 1 <= steps <= _MOST_STEPS:
-        raise InvalidParameter(f"The bounds of {name[:60]!r} must be finite numbers, the lower one first.")
-    above = call("subtract", number, literal(lower))
-    if lower == upper:
-        return above, 0  # infinity times no step would be missing
-    return call("add", call("multiply", above, literal(steps / (upper - lower))), literal(0.5)), steps
-
-
-def _place(meaning: Expression, kind: str | None, way: Coded, name: str) -> Expression:
-    """The place of a value among public ones; NULL where it is none of them."""
-    if not 1 <= len(way.values) <= _MOST_VALUES:
-        raise QueryRefused(
-            f"{name[:60]} has {len(way.values):,} categories, and a fit on a session reads 1 to "
-            f"{_MOST_VALUES:,} of a column.",
-            "List the common ones: whatever is not listed counts as none of them.",
-        )
-    values = [_constant(value, kind, name) for value in way.values]
-    if len(set(values)) < len(values):
-        raise InvalidParameter(f"The categories of {name[:60]!r} must differ from each other.")
-    return _among(meaning, values)
-
-
-def _among(meaning: Expression, values: Sequence[Any]) -> Expression:
-    pairs = ((call("equal", meaning, literal(value)), literal(at)) for at, value in enumerate(values))
-    return call("case", *(part for pair in pairs for part in pair), literal(None))
-
-
-def _constant(value: Any, kind: str | None, name: str) -> Any:
-    """A category in the type of its column.
-
-    Raises:
-        InvalidParameter: if no value of the column can be it.
-    """
-    types, such = _KINDS[kind or "text"]
-    plain = value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
-    if kind == "boolean" and type(plain) in (int, float) and plain in (0, 1):
-        plain = bool(plain)
-    if kind == "integer" and type(plain) is float and plain.is_integer():
-        plain = int(plain)
-    if kind == "date":
-        plain = _day(plain)
-    fits = isinstance(plain, types) and isinstance(plain, bool) == (kind == "boolean")
-    if not fits or (isinstance(plain, float) and not math.isfinite(plain)):
-        raise InvalidParameter(f"The categories of {name[:60]!r} must be {such}.")
-    return plain
-
-
-def days(bound: Any) -> Any:
-    """A bound of a date as days since 1970-01-01; anything else as it is."""
-    day = _day(bound)
-    return days_of(day) if isinstance(day, datetime.date) else bound
-
-
-def _day(value: Any) -> Any:
-    """The day that a text or a time says; anything else as it is."""
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            return datetime.date.fromisoformat(value)
-    return value.date() if isinstance(value, datetime.datetime) else value

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sfumato.errors import AccessDenied, Cancelled, EngineFailed
 from sfumato.ledger import Right
 from sfumato.plan.prices.bundle import fingerprint_of
-from sfumato.session.reading import Reading, RowsRead, reading, rows_read
+from sfumato.session.reading import Reading, RowsRead, moments_read, reading, rows_read
 from sfumato.sql.write.lower import lower
+from sfumato.sql.write.moments import Term, lower_moments
 from sfumato.sql.write.ranks import guard
 from sfumato.sql.write.rows import lower_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from sfumato.engines.base import Engine
     from sfumato.engines.dialect import Dialect
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from sfumato.plan.questions.relations import Rows
     from sfumato.plan.questions.spread import Spread
 
-__all__ = ["Vault", "rows_fingerprint"]
+__all__ = ["Vault", "moments_fingerprint", "rows_fingerprint"]
 
 T = TypeVar("T")
 
@@ -143,6 +145,32 @@ class Vault:
         right.use(rows_fingerprint(measured, complete))
         return self._guarded(measured, lambda: self._rows_statement(measured, complete), rows_read)
 
+    def moments(
+        self, measured: Measured, terms: Sequence[Term], right: Right, complete: Sequence[int] = ()
+    ) -> NDArray[Any]:
+        """Σ a·b over all rows for each pair of coordinates, row by row of the upper triangle: exact integers.
+
+        Where units have several rows, a row weighs a part of 2**30, as `lower_moments` says.
+
+        Args:
+            measured: A question of sums of values, without groups.
+            terms: The coordinates.
+            right: One to `moments_fingerprint` of the same.
+            complete: The measurements without which a row is left out, by their places.
+
+        Raises:
+            AccessDenied: for a right to something else, or one that was used for this before.
+            EngineFailed: if the engine cannot finish; the price stays paid.
+        """
+        if not isinstance(right, Right):
+            raise AccessDenied(_NO_RECEIPT)
+        right.use(moments_fingerprint(measured, terms, complete))
+        return self._guarded(
+            measured,
+            lambda: lower_moments(measured, terms, self._tables, self._dialect(measured), complete=complete),
+            lambda answer: moments_read(answer, terms),
+        )
+
     def check_rows(self, measured: Measured, complete: Sequence[int] = ()) -> None:
         """Make the statement that reads rows without running it: what cannot be read is refused unpaid.
 
@@ -150,6 +178,15 @@ class Vault:
             QueryRefused: if something has no form in the engine's language.
         """
         self._rows_statement(measured, complete)
+
+    def check_moments(self, measured: Measured, terms: Sequence[Term], complete: Sequence[int] = ()) -> None:
+        """The same for the statement of second moments.
+
+        Raises:
+            QueryRefused: if something has no form in the engine's language.
+            InvalidParameter: for coordinates that are too large to be multiplied.
+        """
+        lower_moments(measured, terms, self._tables, self._dialect(measured), complete=complete)
 
     def _rows_statement(self, measured: Measured, complete: Sequence[int]) -> Any:
         salt, dialect = self._salts.get(measured.table, 0), self._dialect(measured)
@@ -208,6 +245,12 @@ def rows_fingerprint(measured: Measured, complete: Sequence[int] = ()) -> str:
     """What the rows of a question are paid for as, which is not what its sums are."""
     with_all = f" with all of {sorted(complete)}" if complete else ""
     return hashlib.sha256(f"rows of {measured.fingerprint}{with_all}".encode()).hexdigest()
+
+
+def moments_fingerprint(measured: Measured, terms: Sequence[Term], complete: Sequence[int] = ()) -> str:
+    """What the second moments of a question's coordinates are paid for as."""
+    facts = f"{measured.fingerprint} with all of {sorted(complete)} as {[tuple(term) for term in terms]}"
+    return hashlib.sha256(f"moments of {facts}".encode()).hexdigest()
 
 
 def _can_be_written(groups: Sequence[tuple[Any, ...]]) -> bool:

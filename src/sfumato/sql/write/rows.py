@@ -16,7 +16,7 @@ from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.parts import Parts
 from sfumato.sql.write.pieces import bigint, column, double, named, number, picked
 
-__all__ = ["AS_IT_IS", "UNIT", "lower_rows"]
+__all__ = ["AS_IT_IS", "UNIT", "complete_lines", "lower_rows"]
 
 UNIT = "u"
 """The name of the column that holds the number of the unit."""
@@ -58,19 +58,10 @@ def lower_rows(
     Raises:
         InvalidParameter: for a question with groups, or one that counts units or distinct values.
     """
-    if measured.keys or any(
-        measurement.kind not in ("sum", "present") for measurement in measured.measurements
-    ):
-        raise InvalidParameter("Rows are read for sums and counts of values without groups.")
-    parts = Parts(measured, rows_of(measured.rows, tables), dialect)
-    names = [f"m{place}" for place in range(len(measured.measurements))]
-    values: list[exp.Expr] = [
-        named(_narrow(_value(parts, measurement), measurement), name)
-        for measurement, name in zip(measured.measurements, names, strict=True)
-    ]
+    lines = complete_lines(measured, tables, dialect, complete)
     if measured.unit.column is None:
-        return _complete(picked(values, parts.rows(), "r"), complete)
-    lines = _complete(picked([column(UNIT), *values], parts.rows(units=True), "r"), complete)
+        return lines
+    names = [f"m{place}" for place in range(len(measured.measurements))]
     lot = dialect.chosen_by(bigint(salt), column(UNIT), *map(column, names))
     order = _ordered(lot, *map(column, names))
     place = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=order)
@@ -79,6 +70,28 @@ def lower_rows(
     kept = picked([column(UNIT), *map(column, names)], ranked, "f").where(few, copy=False)
     counted = exp.Window(this=exp.DenseRank(), order=_ordered(column(UNIT)))
     return picked([named(bigint(counted), UNIT), *map(column, names)], kept, "k")
+
+
+def complete_lines(
+    measured: Measured, tables: Mapping[str, Any], dialect: Dialect, complete: Sequence[int]
+) -> exp.Select:
+    """All lines, before some of a unit's are chosen: the columns `m0`, …, and `u`, the id, if there is one.
+
+    Raises:
+        InvalidParameter: for a question with groups, or one that counts units or distinct values.
+    """
+    if measured.keys or any(
+        measurement.kind not in ("sum", "present") for measurement in measured.measurements
+    ):
+        raise InvalidParameter("Rows are read for sums and counts of values without groups.")
+    parts = Parts(measured, rows_of(measured.rows, tables), dialect)
+    values: list[exp.Expr] = [
+        named(_narrow(_value(parts, measurement), measurement), f"m{place}")
+        for place, measurement in enumerate(measured.measurements)
+    ]
+    if measured.unit.column is None:
+        return _complete(picked(values, parts.rows(), "r"), complete)
+    return _complete(picked([column(UNIT), *values], parts.rows(units=True), "r"), complete)
 
 
 def _complete(lines: exp.Select, places: Sequence[int]) -> exp.Select:
