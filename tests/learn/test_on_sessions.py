@@ -202,6 +202,49 @@ def test_numbers_without_bounds_are_those_of_arrays(session):
     assert sorted(zip(*(column.tolist() for column in seen[0].columns), strict=True)) == sorted(expected)
 
 
+class Total(Moments):
+    """Keeps the exact sums."""
+
+    def _learn(self, rows, meter):
+        self.total = moments(rows)
+        return super()._learn(rows, meter)
+
+
+def test_moments_are_added_up_in_the_engine_to_the_last_bit(session, monkeypatch):
+    monkeypatch.setattr(Vault, "rows", lambda *_: pytest.fail("rows were read"))
+    names = ["age", "pay", "sex", "day"]
+    text = f"SELECT {', '.join(names)} FROM people"
+
+    class Once(Total):
+        def _learn(self, rows, meter):
+            self.total = moments(rows)
+            return {"moments": np.zeros((rows.design.width, rows.design.width)), "noise": np.array(1.0)}
+
+    one = Once(1, "1e-6").fit(session, text)
+    other = Total(1, "1e-6", BOUNDS).fit(frame(meant(rows_of(), names), names))
+    assert one.total.values.tolist() == other.total.values.tolist()
+    assert one.total[1:] == other.total[1:]
+
+
+def test_rows_are_read_where_the_engine_cannot_add_up(monkeypatch):
+    read, real = [], Vault.rows
+    monkeypatch.setattr(Vault, "rows", lambda *given: read.append(1) or real(*given))
+    unit = sf.PrivacyUnit("id", max_rows=2)
+    for made, text, rows in (
+        (table(rows_of()), TEXT, 0),
+        (table(rows_of(), unit), TEXT, 1),  # a unit's rows are shortened together
+        (
+            table(rows_of()),
+            "SELECT " + ", ".join(f"age + {i} AS a{i}" for i in range(101)) + " FROM people",
+            1,
+        ),
+    ):
+        with sf.Session(made, budget=sf.Budget(100, "0.01")) as session:
+            Moments(1, "1e-6").fit(session, text)
+        assert len(read) == rows
+        read.clear()
+
+
 # ── one purchase
 
 

@@ -238,10 +238,10 @@ def modelled(report, where, state, point, patience=0.0, after=None, planted=""):
     visits = sf.PrivateTable("visits", source=source, unit=sf.PrivacyUnit.row(), schema=schema)
     with sf.Session(visits, budget=Budget(1, "1e-6"), ledger=ledger) as session:
         _watched(report, ledger, point)
-        rows, written = Vault.rows, paying.Kept.to_bytes
+        sums_of, written = Vault.moments, paying.Kept.to_bytes
 
         def read(*arguments):
-            found = rows(*arguments)
+            found = sums_of(*arguments)
             _in_read(report, folder, point, patience)
             return found
 
@@ -250,7 +250,7 @@ def modelled(report, where, state, point, patience=0.0, after=None, planted=""):
                 _die()
             return written(kept)
 
-        Vault.rows, paying.Kept.to_bytes = read, write
+        Vault.moments, paying.Kept.to_bytes = read, write
         design = Design(declared((0, 10), ["age", "pay"]))
         fit = paying.Reading(rows_wanted(session, "SELECT age, pay FROM visits"), design, ())
 

@@ -20,11 +20,21 @@ from sfumato.learn._core.design import UNIT, Design
 from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
+from sfumato.learn._core.session_rows import SessionRows, engine_moments
 from sfumato.learn._core.written import Kept
 from sfumato.ledger import Memo, Right
 from sfumato.numeric.exact import show
 from sfumato.purchase import Bought, Purchase, is_no_dearer, known
-from sfumato.session.rows_wanted import Coded, Plain, RowsTaken, RowsWanted, Scaled, Taking, days
+from sfumato.session.rows_wanted import (
+    Coded,
+    MomentsTaken,
+    Plain,
+    RowsTaken,
+    RowsWanted,
+    Scaled,
+    Taking,
+    days,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +46,7 @@ __all__ = ["FitQuote", "Reading", "public_bounds", "purchase", "quoted"]
 
 Released: TypeAlias = tuple[Mapping[str, NDArray[Any]], Mapping[str, Number]]
 """What a fit releases: arrays by name, and the bounds that it bought, by column."""
+ReadTarget: TypeAlias = Callable[[list[NDArray[Any]]], NDArray[Any] | None]
 
 
 def public_bounds(bounds: Any, wanted: RowsWanted, names: Sequence[str]) -> Any:
@@ -94,29 +105,49 @@ class Reading:
         needed = [column.name for column in self.design.columns if isinstance(column, Number)]
         return self.wanted.taking(ways, complete=[*needed, *(column.name for column in self.target)])
 
-    def rows(
-        self, right: Right, target: Callable[[list[NDArray[Any]]], NDArray[Any] | None]
-    ) -> Rows | Records:
-        """The rows of a fit, read once.
+    @property
+    def moments(self) -> MomentsTaken | None:
+        """The second moments that the engine can add up; None: it cannot."""
+        return None if self.unbought else engine_moments(self.design, self.taken)
+
+    def rows(self, right: Right, target: ReadTarget) -> Rows | Records:
+        """The rows of a fit, read once: when they are looked at, unless bounds are bought.
+
+        Args:
+            right: To `taken` and `moments`.
+            target: From the columns of the target to what is to be learned, one a row.
 
         Privacy:
             Claim: neighbours differ in the rows of one unit (`Vault.rows`), and each row is what
             `Design.integers` makes of the same values: a category that is missing or not listed is none of
             them, and rows without a number are not there.
         """
-        read, width = self.taken.read(right), len(self.design.columns)
-        learned, exchange = target(list(read.columns[width:])), self.wanted.exchange
-        if self.unbought:
-            columns = [
-                values if isinstance(column, Number) else np.where(missing, -1, values)
-                for column, values, missing in zip(
-                    self.design.columns, read.columns[:width], read.missing[:width], strict=True
-                )
-            ]
-            lacking = next((column for column in self.target if isinstance(column, Unbought)), None)
-            return Records(
-                self.design, columns, learned, read.units, exchange=exchange, target_column=lacking
+        width, exchange = len(self.design.columns), self.wanted.exchange
+        if not self.unbought:
+            return SessionRows(
+                self.design,
+                lambda: self._read(right, target),
+                right,
+                self.moments,
+                exchange=exchange,
+                has_units=self.wanted.has_units,
             )
+        read = self.taken.read(right)
+        columns = [
+            values if isinstance(column, Number) else np.where(missing, -1, values)
+            for column, values, missing in zip(
+                self.design.columns, read.columns[:width], read.missing[:width], strict=True
+            )
+        ]
+        learned = target(list(read.columns[width:]))
+        lacking = next((column for column in self.target if isinstance(column, Unbought)), None)
+        return Records(self.design, columns, learned, read.units, exchange=exchange, target_column=lacking)
+
+    def _read(
+        self, right: Right, target: ReadTarget
+    ) -> tuple[NDArray[np.int16], NDArray[Any] | None, NDArray[np.int64] | None]:
+        """The coordinates of each row, what is to be learned, and whose it is."""
+        read = self.taken.read(right)
         integers = np.zeros((read.size, len(self.design.coordinates)), np.int16)
         for at, coordinate in enumerate(self.design.coordinates):
             values, missing = read.columns[coordinate.column], read.missing[coordinate.column]
@@ -124,7 +155,7 @@ class Reading:
                 integers[:, at] = values - UNIT if self.design.signed else values
             else:
                 integers[:, at] = np.where(~missing & (values == coordinate.category), UNIT, 0)
-        return Rows(self.design, integers, learned, read.units, exchange=exchange)
+        return integers, target(list(read.columns[len(self.design.columns) :])), read.units
 
 
 def _way(column: Declared, steps: int, *, plain: bool) -> Taking:
@@ -185,7 +216,7 @@ def purchase(
         write=Kept.to_bytes,
         read_back=Kept.from_bytes,
         choose=as_good,
-        reads=(taken.fingerprint,),
+        reads=tuple(read.fingerprint for read in (taken, reading.moments) if read is not None),
         check=taken.check,
         takes=lambda receipt: is_no_dearer(budget, receipt, gate.loss),
     )

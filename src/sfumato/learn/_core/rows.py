@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,10 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.integers)
+
+    def summed(self) -> NDArray[Any] | None:
+        """The upper triangle of Σ v·vᵀ over all rows, where something else than these rows gives it."""
+        return None
 
     def slices(self, size: int = BLOCK) -> Iterator[slice]:
         """Blocks of rows by their places."""

@@ -88,9 +88,21 @@ def moments(rows: Rows, bound: Rational | None = None, *, target: bool = False) 
     most = rows.design.most + target
     allowed = Fraction(most) if bound is None else positive(bound, "bound")
     width = rows.design.width + target
-    upper = np.triu_indices(width)
+    shortens = rows.units is not None or allowed < most
+    found = None if shortens or target else rows.summed()
+    if found is None:
+        found = _moments(rows, allowed if shortens else None, width, target)
+    length = allowed
+    if rows.units is None:
+        held = min(allowed, Fraction(most))
+        length = Fraction(sqrt_up((held**2 + min(held**2, held)) / 2))
+    return Total(found, length * UNIT**2, Fraction(1, UNIT**2))
+
+
+def _moments(rows: Rows, bound: Fraction | None, width: int, target: bool) -> NDArray[Any]:
+    """The upper triangle, with the rows of each unit shortened to a bound, if there is one."""
     total = Adding((width, width))
-    factors = _factors(rows, allowed, target) if rows.units is not None or allowed < most else None
+    factors = None if bound is None else _factors(rows, bound, target)
     room = np.empty((BLOCK, width))
     for part, block in rows.blocks():
         full = room[: len(block)]
@@ -100,11 +112,7 @@ def moments(rows: Rows, bound: Rational | None = None, *, target: bool = False) 
         if factors is not None:
             np.trunc(full * factors[part, None], out=full)
         total.add(full.T @ full)
-    length = allowed
-    if rows.units is None:
-        held = min(allowed, Fraction(most))
-        length = Fraction(sqrt_up((held**2 + min(held**2, held)) / 2))
-    return Total(total.values[upper], length * UNIT**2, Fraction(1, UNIT**2))
+    return np.asarray(total.values[np.triu_indices(width)])
 
 
 def matrix(triangle: Floats, width: int) -> Floats:
