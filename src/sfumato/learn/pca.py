@@ -93,8 +93,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         if self.n_components is not None:
             as_integer(self.n_components, "n_components", least=1)
 
-    def _design(self, names: list[str]) -> Design:
-        design = super()._design(names)
+    def _design_of(self, bounds: Any, names: list[str]) -> Design:
+        design = super()._design_of(bounds, names)
         most = len(design.coordinates)
         if self.n_components is not None and self.n_components > most:
             raise InvalidParameter(

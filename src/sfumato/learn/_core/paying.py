@@ -59,7 +59,8 @@ def public_bounds(bounds: Any, wanted: RowsWanted, names: Sequence[str]) -> Any:
         return {column.name: AUTO if column.values is None else list(column.values) for column in columns}
     if bounds is not None and not isinstance(bounds, Mapping):
         return bounds
-    given = dict(bounds or {})
+    places = {str(place): name for place, name in enumerate(names) if str(place) not in names}
+    given = {places.get(str(name), str(name)): pair for name, pair in (bounds or {}).items()}
     for name in names:
         column = wanted.column(name)
         if name not in given and column.kind == "category" and column.values is not None:
