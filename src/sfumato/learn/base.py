@@ -407,7 +407,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
 
     def _target(self, y: Any, size: int) -> NDArray[np.integer]:
         labels = _one_a_row(y, size)
-        codes = coded(labels.tolist(), self._listed())
+        codes = coded(labels, self._listed())
         if (codes < 0).any():
             raise InvalidValue("y has labels that are not among the declared classes.")
         return codes

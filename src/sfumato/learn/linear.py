@@ -16,7 +16,7 @@ from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.standard import averages
 from sfumato.learn._core.sums import RESIDUAL_BITS
-from sfumato.learn._core.trust import Trusted
+from sfumato.learn._core.trust import Trusted, trust_signs
 from sfumato.learn.base import Learned, PrivateRegressor
 from sfumato.learn.examples import Example, Given
 from sfumato.numeric.balls import sqrt_up
@@ -30,7 +30,7 @@ _STEPS = 5
 _COUNTING, _SCALING, _BENDING = Fraction(4, 100), Fraction(6, 100), Fraction(20, 100)
 _SPREADING = Fraction(1, 100)
 _EACH = (1 - _COUNTING - _SCALING - _BENDING - (_STEPS - 1) * _SPREADING) / _STEPS
-_SHORTEST, _LONGEST = 1.0, 8.0
+_SHORTEST, _LONGEST = 1.0, 12.0
 _WIDEST = 0.25  # no variance in [0, 1] is more
 _UNIFORM = 1 / 12  # that of a mean that may be anywhere
 
@@ -78,17 +78,10 @@ class LinearRegression(Trusted, PrivateRegressor):
         weights[-1] = mean
         penalty = np.append(self._penalty(rows) * near.standard.rate**2 / count, 0.0)
         weights, covariance = _descended(near, weights, penalty, float(np.sqrt(variance)))
-        to = near.standard.back(np.eye(near.standard.width))
-        signs = [
-            near.plenty,
-            near.curvature.least / near.curvature.ridge,
-            near.standard.clear,
-            rows.units is None,
-        ]
         return {
             "weights": near.standard.back(weights)[:, 0],
-            "covariance": to @ covariance @ to.T,
-            "signs": np.array(signs, np.float64),
+            "covariance": near.standard.back(near.standard.back(covariance).T),
+            "signs": trust_signs(near, near.curvature, near.plenty),
         }
 
     def _penalty(self, rows: Rows) -> Floats:

@@ -39,7 +39,8 @@ class Field:
         self.rows, self.standard, self.curvature, self.count = rows, scale, bent, count
         self._meter = meter
         self.plenty = count / meter.sigma(1, 1) / scale.width
-        self._counts = _counting(rows, bent.longest)
+        self._squares = rows.squares()
+        self._counts = _counting(rows, self._squares, bent.longest)
 
     @property
     def rate(self) -> float:
@@ -71,8 +72,27 @@ class Field:
             found = residuals(place, margins)
             return found if counts is None else np.trunc(found * counts[place, None])
 
-        total = gradients(self.rows, weights * REACH, weighed, self.bound(length))
+        total = gradients(self.rows, weights * REACH, weighed, self.bound(length), squares=self._squares)
         return (self._meter.noisy(total, share) * (REACH / self.count)).reshape(len(weights), -1)
+
+    def bent(self, weights: Floats, weigh: Residuals, share: Fraction) -> Curvature:
+        """About the mean of w·z·zᵀ over all units, where w is a number between 0 and 1.
+
+        Args:
+            weights: As for `gradient`.
+            weigh: From places and margins to w: a function of each row alone.
+            share: Of the price.
+        """
+
+        def weighing(place: slice, block: Floats) -> Floats:
+            return weigh(place, margins_of(block, weights))[:, 0]
+
+        return curvature(self.rows, self._meter, share, self.count, self.standard.length, weigh=weighing)
+
+    def held(self, step: Floats, most: float) -> Floats:
+        """A step, made shorter where it would move margins by more than so much on average."""
+        moved = float(np.sqrt(np.sum(step * (self.curvature.matrix @ step))))
+        return step * min(1.0, most / moved) if moved > 0 else step
 
     def average(self, weights: Floats, line: Residuals, share: Fraction) -> float:
         """About the mean over units of a number between 0 and 1.
@@ -114,9 +134,9 @@ def field(rows: Rows, meter: Meter, count: float, *, scaling: Fraction, bending:
     return Field(near, meter, scale, curvature(near, meter, bending, count, scale.length), count)
 
 
-def _counting(rows: Rows, longest: float) -> Floats | None:
+def _counting(rows: Rows, squares: Floats, longest: float) -> Floats | None:
     """What each row's residual is multiplied with: less where it is long, and its part of its unit."""
-    squares, most = rows.squares(), (longest * UNIT / REACH) ** 2
+    most = (longest * UNIT / REACH) ** 2
     counts = np.divide(most, squares, out=np.ones_like(squares), where=squares > most)
     shares = parts(rows)
     if shares is not None:

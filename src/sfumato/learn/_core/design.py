@@ -175,8 +175,14 @@ def whole(values: Any, column: Number, *, signed: bool = False) -> Small:
 
 def coded(values: Any, listed: Sequence[Any]) -> NDArray[np.int64]:
     """The place of each value among those listed; −1: it is none of them."""
+    codes = np.array(listed)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf" and codes.dtype.kind in "biuf":
+        order = np.argsort(codes, kind="stable")
+        near = np.searchsorted(codes, values, sorter=order).clip(max=len(codes) - 1)
+        return np.where(codes[order[near]] == values, order[near], -1)
     place = {value: at for at, value in enumerate(listed)}
-    return np.array([place.get(value, -1) for value in values], dtype=np.int64)
+    each = values.tolist() if isinstance(values, np.ndarray) else values
+    return np.array([place.get(value, -1) for value in each], dtype=np.int64)
 
 
 def _group(column: Declared) -> str:

@@ -27,7 +27,6 @@ REACH = 32
 _FINE = 20  # a unit's average is in multiples of 2**-20, and of 2**-40 where its rows have parts
 _LEAST = 2.0  # no spread is taken to be less than so many times the noise of its square
 _WIDEST = 0.25  # no variance in [0, 1] is more
-_LONGER = 1.2  # rows beyond so many usual lengths count less
 _SHORTER = 1 - 2.0**-30  # more than floats can be off in a square root of a sum
 _OFF, _ON = 7, 5  # weights of a matrix beside and on its diagonal: 7/5 is just below √2
 
@@ -70,31 +69,35 @@ def averages(rows: Rows, lines: Callable[[slice, Floats], Floats], width: int, l
 
 
 def means(rows: Rows, meter: Meter, share: Fraction, count: float) -> tuple[Floats, Floats, float]:
-    """About the mean and the variance of each coordinate, and the noise of either."""
+    """About the mean and the variance of each coordinate, and the noise of either.
+
+    Privacy:
+        Claim: adding or removing a unit moves the sums by at most the root of 5/16 for each number and 1 for
+        each category, in L2. Proof: that of `averages`: a number is within 1/2 of the middle and its square
+        within 1/4, and of a category's coordinates at most one is 1. Sums are exact: weights are at most
+        2**20, and a block's 2**12 products with 2**18 and less add up below 2**53.
+    """
     numbers, columns = _numbers(rows.design), rows.design.columns
     longest = sum(
         (Fraction(5, 16) if isinstance(column, Number) else Fraction(1) for column in columns), Fraction(0)
     )
     middle = np.where(numbers, UNIT / 2, 0.0)
-
-    def lines(_: slice, block: Floats) -> Floats:
+    shares = parts(rows)
+    first, second = Adding((len(numbers),)), Adding((int(numbers.sum()),))
+    for place, block in rows.blocks():
         near = block[:, : len(numbers)] - middle
-        squares = near[:, numbers]
-        # A number in [0, 1] is within 1/2 of the middle, its square within 1/4.
-        return np.hstack(
-            [near * 2.0 ** (_FINE - BITS), np.floor(squares * squares * 2.0 ** (_FINE - 2 * BITS))]
-        )
-
-    width = len(numbers) + int(numbers.sum())
-    noisy = meter.noisy(averages(rows, lines, width, max(longest, Fraction(1))), share) / count
+        weights = np.ones(len(block)) if shares is None else shares[place]
+        first.add(weights @ near)
+        squares = near if numbers.all() else near[:, numbers]
+        second.add(weights @ np.floor(squares * squares * 2.0 ** (_FINE - 2 * BITS)))
+    unit = 1 << (_FINE if shares is None else 2 * _FINE)
+    values = np.concatenate([first.values * (1 << (_FINE - BITS)), second.values])
+    length = sqrt_up(max(longest, Fraction(1)))
+    noisy = meter.noisy(Total(values, Fraction(length) * unit, Fraction(1, unit)), share) / count
     mean = np.where(numbers, np.clip(noisy[: len(numbers)], -0.5, 0.5), np.clip(noisy[: len(numbers)], 0, 1))
     square = mean.copy()
     square[numbers] = noisy[len(numbers) :]
-    return (
-        mean + middle / UNIT,
-        square - mean**2,
-        meter.sigma(sqrt_up(max(longest, Fraction(1))), share) / count,
-    )
+    return mean + middle / UNIT, square - mean**2, meter.sigma(length, share) / count
 
 
 def _numbers(design: Design) -> NDArray[np.bool_]:
@@ -199,7 +202,7 @@ def curvature(
         meter: Gives noise.
         share: Of the price.
         count: About how many units there are.
-        length: How long a row is about; those beyond 1.2 times as much are shortened to it.
+        length: How long a row is about; those beyond about the longest fortieth are shortened.
         weigh: From the places of a block and its coordinates to weights between 0 and 1: a function of each
             row alone; 1 if None.
 
@@ -211,7 +214,9 @@ def curvature(
         multiplies with a float that is a little smaller than it may be and rounds towards zero.
     """
     width = rows.design.width
-    bound = Fraction((_LONGER * length / REACH) ** 2)
+    # Squares of independent coordinates with spread 1 add up to so much or less, mostly.
+    longest = length * np.sqrt(1 + 2 * np.sqrt(2) / length)
+    bound = Fraction(float((longest / REACH) ** 2))
     most = float(bound) * UNIT**2
     shares = parts(rows)
     total = Adding((width, width))
@@ -232,5 +237,5 @@ def curvature(
     ridge = meter.sigma(_ON * bound, share) / _OFF * scale * np.sqrt(width)
     values, directions = np.linalg.eigh(whole)
     return Curvature(
-        np.maximum(values, 0) + ridge, directions, float(ridge), float(values[0]), _LONGER * length
+        np.maximum(values, 0) + ridge, directions, float(ridge), float(values[0]), float(longest)
     )

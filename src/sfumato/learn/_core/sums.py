@@ -145,7 +145,9 @@ def on_grid(weights: Floats) -> Floats:
     return np.asarray(np.rint(held * 2.0**WEIGHT_BITS))
 
 
-def gradients(rows: Rows, weights: Floats, residuals: Residuals, bound: Rational) -> Total:
+def gradients(
+    rows: Rows, weights: Floats, residuals: Residuals, bound: Rational, *, squares: Floats | None = None
+) -> Total:
     """Σ x·rᵀ over all rows, where r are a row's residuals; a unit's part of it is shortened to a length.
 
     Args:
@@ -154,6 +156,7 @@ def gradients(rows: Rows, weights: Floats, residuals: Residuals, bound: Rational
         residuals: From the places of a block and its margins (exact, as floats in lengths) to its residuals
             (rows × columns, whole multiples of 2**-20 as integers): a function of each row by itself.
         bound: The L2 norm to which the part of each unit is shortened, all columns together.
+        squares: What `rows.squares()` gives, where it is at hand.
 
     Privacy:
         Claim: adding or removing a unit moves the sums by at most `bound` in L2, for any weights. Proof: each
@@ -173,7 +176,8 @@ def gradients(rows: Rows, weights: Floats, residuals: Residuals, bound: Rational
 
     def held(part: slice, block: Floats) -> Floats:
         found = residuals(part, (block @ steps) * scale)
-        return _held(found, np.einsum("ij,ij->i", block, block), allowed)
+        own = np.einsum("ij,ij->i", block, block) if squares is None else squares[part]
+        return _held(found, own, allowed)
 
     if rows.units is None:
         for part, block in rows.blocks():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +12,24 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import InvalidParameter, NotCertified
 
 if TYPE_CHECKING:
+    from sfumato.learn._core.descent import Field
     from sfumato.learn._core.design import Design
+    from sfumato.learn._core.standard import Curvature
 
-__all__ = ["Trusted"]
+__all__ = ["Trusted", "trust_signs"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _PLENTY = 1000.0  # so many rows, in units of the noise of a count, for each weight
 _CLEAR = 40.0  # so many times the noise of the second moments must their smallest direction be
 _WIDER = 1.03  # what the noise of the second moments themselves may add
+
+
+def trust_signs(near: Field, bent: Curvature, plenty: float) -> Floats:
+    """What says whether a covariance can be trusted: figures from noisy answers, and public ones."""
+    return np.array(
+        [plenty, bent.least / bent.ridge, near.standard.clear, near.rows.units is None], np.float64
+    )
 
 
 class Trusted:
@@ -35,7 +44,7 @@ class Trusted:
 
     design_: Design
     coef_: Floats
-    intercept_: float
+    intercept_: Any
 
     def _trust(self, covariance: Floats, signs: Floats) -> None:
         """Keeps a covariance of the coordinates' weights, and the signs of whether it can be trusted."""

@@ -1,0 +1,243 @@
+"""Regressions: questions keep their claims on any neighbours, odd tables give models, and they are good."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.errors import InvalidParameter, NotCertified
+from sfumato.learn import LinearRegression, LogisticRegression, Ridge
+from sfumato.learn._core import standard, sums
+from sfumato.learn._core.meter import Meter, price
+from sfumato.learn._core.standard import averages, curvature, means, parts
+from sfumato.testing.fits import check_pair
+from sfumato.testing.stream import seeded
+
+PAID = {"epsilon": 1, "delta": "1e-6"}
+BOUNDS = {"a": (0, 4), "b": (-1, 1), "c": ["x", "y", "z"]}
+MODELS = {
+    "two classes": lambda: LogisticRegression(**PAID, bounds=BOUNDS, classes=[0, 1]),
+    "three classes": lambda: LogisticRegression(**PAID, bounds=BOUNDS, classes=[0, 1, 2]),
+    "a line": lambda: LinearRegression(**PAID, bounds=BOUNDS, target_bounds=(0, 2)),
+    "a ridge": lambda: Ridge(**PAID, bounds=BOUNDS, target_bounds=(0, 2), alpha=0.5),
+}
+
+
+def table(seed, size):
+    """Numbers within and beyond their bounds, categories listed or not, people with many rows."""
+    rng = np.random.default_rng(seed)
+    X = pa.table(
+        {
+            "a": rng.choice([-9.0, 0, 0.1, 2, 4, 50], size),
+            "b": rng.uniform(-2, 2, size),
+            "c": rng.choice(["x", "y", "z", "none"], size).tolist(),
+        }
+    )
+    units = rng.integers(0, 1 + size // 3, size) if seed % 2 else np.arange(size)
+    return X, rng.integers(0, 2, size), units
+
+
+def without(X, y, units, unit):
+    kept = units != unit
+    return X.filter(kept.tolist()), y[kept], units[kept]
+
+
+def neighbours(name, seed):
+    model, other = MODELS[name](), MODELS[name]()
+    X, y, units = table(seed, 12)
+    fewer = without(X, y, units, units[seed % 12])
+    grouped = seed % 2
+    left = model._rows(X, y, units if grouped else None)
+    right = other._rows(fewer[0], fewer[1], fewer[2] if grouped else None)
+    return model, left, other, right
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", MODELS)
+def test_nobody_moves_a_question_beyond_its_claim(name, seed):
+    check_pair(*neighbours(name, seed))
+
+
+def _all_of_it(rows):
+    return None if rows.units is None else np.full(len(rows), 2.0**20)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "bug"),
+    [
+        (standard, "parts", _all_of_it),
+        (standard, "_SHORTER", 1.5),
+        (sums, "_held", lambda found, *_: found * 2),
+    ],
+    ids=["each of a unit's rows counts as a whole", "rows are not shortened", "no clipping"],
+)
+def test_a_planted_bug_is_seen(monkeypatch, module, name, bug):
+    monkeypatch.setattr(module, name, bug)
+    seen = 0
+    for seed in range(6):
+        try:
+            check_pair(*neighbours("two classes", seed))
+        except AssertionError:
+            seen += 1
+    assert seen
+
+
+def few(seed, *, units):
+    X, y, whose = table(seed, 17)
+    return MODELS["two classes"]()._rows(X, y, whose if units else None)
+
+
+class Exact(Meter):
+    """Gives sums as they are."""
+
+    def noisy(self, total, share):
+        return np.array([float(int(value) * total.step) for value in total.values])
+
+
+@pytest.mark.parametrize("units", [False, True])
+def test_means_and_averages_are_those_of_slow_arithmetic(units):
+    rows = few(5, units=units)
+    shares = parts(rows)
+    whole = [Fraction(int(share), 2**20) for share in shares] if units else [Fraction(1)] * len(rows)
+    if units:
+        assert all(
+            sum(whole[at] for at in np.flatnonzero(rows.units == unit)) <= 1 for unit in set(rows.units)
+        )
+    counted = averages(rows, lambda place, _: rows.target[place, None] * 2.0**20, 1, Fraction(1))
+    exact = sum(share * int(label) for share, label in zip(whole, rows.target, strict=True))
+    assert int(counted.values[0]) * counted.step == exact
+    paid = price(1, "1e-6")
+    mean, variance, _ = means(rows, Exact.alone(paid), Fraction(1, 10), 1.0)
+    count = float(sum(whole))
+    mean, variance, _ = means(rows, Exact.alone(paid), Fraction(1, 10), count)
+    slow = [
+        sum(share * Fraction(int(x), 2**14) for share, x in zip(whole, column, strict=True)) / sum(whole)
+        for column in rows.integers.T
+    ]
+    assert mean == pytest.approx([float(x) for x in slow], abs=1e-12)
+    squares = [
+        sum(share * (Fraction(int(x), 2**14) - middle) ** 2 for share, x in zip(whole, column, strict=True))
+        / sum(whole)
+        for column, middle in zip(rows.integers.T, slow, strict=True)
+    ]
+    assert variance == pytest.approx([float(x) for x in squares], abs=1e-5)
+
+
+@pytest.mark.parametrize("units", [False, True])
+def test_curvature_is_that_of_slow_arithmetic_where_no_row_is_long(units):
+    rows = few(5, units=units)
+    paid = price(1, "1e-6")
+    scale = standard.standard(rows, Exact.alone(paid), Fraction(1, 10), 17.0)
+    near = scale.rows(rows)
+    bent = curvature(near, Exact.alone(paid), Fraction(1, 10), 17.0, 40.0)
+    shares = parts(near)
+    whole = np.ones(len(near)) if shares is None else shares / 2.0**20
+    z = near.integers * (standard.REACH / 2.0**14)
+    assert bent.matrix - bent.ridge * np.eye(len(bent.matrix)) == pytest.approx(
+        (z * whole[:, None]).T @ z / 17, abs=0.02
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("size", [0, 1, 5])
+def test_odd_tables_give_models(name, size):
+    model = MODELS[name]()
+    X, _, units = table(1, size)
+    rows = model._rows(X, np.ones(size, np.int64), units)  # one class, a constant target
+    learned = model._learn(rows, Meter.alone(model.loss))
+    model._keep(rows.design, learned, model.loss, None)
+    assert all(np.isfinite(np.asarray(part)).all() for part in learned.values())
+    seen = model.predict(table(2, 6)[0])
+    assert seen.shape == (6,)
+    if hasattr(model, "classes_"):
+        assert set(seen.tolist()) <= set(model.classes_.tolist())
+        assert model.predict_proba(table(2, 6)[0]).sum(axis=1) == pytest.approx(np.ones(6))
+    with pytest.raises(NotCertified, match="No standard errors here"):
+        _ = model.standard_errors_
+
+
+def drawn(seed, size, slopes, *, spread=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(0, 1, (size, len(slopes))).clip(-5, 5)
+    margin = X @ np.array(slopes)
+    return (
+        X,
+        margin,
+        margin + rng.normal(0, spread, size),
+        (rng.random(size) < 1 / (1 + np.exp(-margin))).astype(int),
+    )
+
+
+def test_models_come_close_to_the_truth_where_there_is_plenty():
+    X, margin, y, labels = drawn(1, 20_000, [1.0, -0.5])
+    with seeded(3):
+        line = LinearRegression(epsilon=1, delta=1e-6, bounds=(-5, 5), target_bounds=(-8, 8)).fit(X, y)
+        two = LogisticRegression(epsilon=1, delta=1e-6, bounds=(-5, 5), classes=[0, 1]).fit(X, labels)
+    assert line.coef_ == pytest.approx([1, -0.5], abs=0.05)
+    assert two.coef_[0] == pytest.approx([1, -0.5], abs=0.1)
+    assert two.odds_ratios()[0, 1] < np.e < two.odds_ratios()[0, 2]
+    assert two.predict_log_proba(X[:3]) == pytest.approx(np.log(two.predict_proba(X[:3])))
+    assert (line.p_values_[:2] < 1e-6).all()
+    low, high = line.confidence_intervals(0.999)[0]
+    assert low < 1 < high
+    with pytest.raises(InvalidParameter, match="level"):
+        line.confidence_intervals(1.0)
+    assert np.corrcoef(line.predict(X), margin)[0, 1] > 0.99
+
+
+def test_three_classes_are_told_apart():
+    rng = np.random.default_rng(2)
+    labels = rng.integers(0, 3, 4000)
+    X = (np.array([[0, 2], [2, 0], [-2, -2]])[labels] + rng.normal(0, 1, (4000, 2))).clip(-6, 6)
+    with seeded(1):
+        model = LogisticRegression(epsilon=1, delta=1e-6, bounds=(-6, 6), classes=[2, 0, 1]).fit(X, labels)
+    assert model.score(X, labels) > 0.9
+    assert model.coef_.shape == (3, 2)
+    with pytest.raises(NotCertified, match="more than two classes"):
+        model.odds_ratios()
+
+
+def test_a_penalty_draws_weights_to_zero_and_has_no_intervals():
+    X, _, y, _ = drawn(4, 20_000, [1.0])
+    with seeded(5):
+        ridge = Ridge(epsilon=5, delta=1e-6, bounds=(-5, 5), target_bounds=(-8, 8), alpha=20_000).fit(X, y)
+    assert ridge.coef_ == pytest.approx([0.5], abs=0.03)
+    with pytest.raises(NotCertified, match="penalty"):
+        ridge.confidence_intervals()
+    with pytest.raises(InvalidParameter, match="alpha"):
+        Ridge(epsilon=1, delta=1e-6, bounds=(-5, 5), target_bounds=(-8, 8), alpha=-1).fit(X[:5], y[:5])
+
+
+def held(kind, runs, size, slopes, epsilon):
+    """How often intervals of 95 % hold the true weights."""
+    hits = []
+    for seed in range(runs):
+        X, _, y, labels = drawn(100 + seed, size, slopes)
+        with seeded(seed):
+            if kind == "line":
+                model = LinearRegression(epsilon=epsilon, delta=1e-6, bounds=(-5, 5), target_bounds=(-12, 12))
+                model.fit(X, y)
+            else:
+                model = LogisticRegression(epsilon=epsilon, delta=1e-6, bounds=(-5, 5), classes=[0, 1])
+                model.fit(X, labels)
+        ends = model.confidence_intervals(0.95)
+        truth = np.append(slopes, 0.0)
+        hits.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+    return float(np.mean(hits)), len(hits) * len(truth)
+
+
+@pytest.mark.parametrize("kind", ["line", "two classes"])
+def test_intervals_hold(kind):
+    rate, count = held(kind, 12, 6_000, [0.8], 4)
+    assert rate > 0.95 - 4.5 * (0.95 * 0.05 / count) ** 0.5
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize("kind", ["line", "two classes"])
+@pytest.mark.parametrize(("size", "slopes", "epsilon"), [(30_000, [0.8, -0.3, 0.0], 1), (4_000, [1.0], 8)])
+def test_intervals_hold_no_more_than_one_percent_less_often(kind, size, slopes, epsilon):
+    rate, count = held(kind, 1500, size, slopes, epsilon)
+    assert rate > 0.94 - 2 * (0.95 * 0.05 / count) ** 0.5, rate
