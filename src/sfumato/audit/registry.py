@@ -83,8 +83,12 @@ def subjects() -> tuple[Subject, ...]:
     registered += [Subject(example.name, "query", _asked(example.pair), _BOUGHT) for example in CHOICES]
     if find_spec("sklearn") is not None:
         from sfumato.learn.examples import examples as models
+        from sfumato.learn.examples import searches
 
         registered += [Subject(each.name, "fit", _opened(each.loss, each.draw), _FITTED) for each in models()]
+        registered += [
+            Subject(each.name, "fit", _opened(each.loss, each.draw), _BOUGHT) for each in searches()
+        ]
     return tuple(registered)
 
 

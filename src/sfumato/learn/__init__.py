@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sfumato.learn.binning import KBinsDiscretizer
     from sfumato.learn.encoding import OneHotEncoder
     from sfumato.learn.files import load, save
+    from sfumato.learn.folds import CrossValidation, cross_val_score
     from sfumato.learn.linear import LinearRegression, Ridge
     from sfumato.learn.logistic import LogisticRegression
     from sfumato.learn.moments import Moments
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from sfumato.learn.quantiles import QuantileTransformer
     from sfumato.learn.reports import Report, report, report_selection
     from sfumato.learn.scaling import MinMaxScaler, StandardScaler
+    from sfumato.learn.search import HoldoutSearch, RandomSearch, SearchQuote
 
 # Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
@@ -40,18 +42,22 @@ _HOMES = {
     "binning": "KBinsDiscretizer",
     "encoding": "OneHotEncoder",
     "files": "load save",
+    "folds": "CrossValidation cross_val_score",
     "linear": "LinearRegression Ridge",
     "logistic": "LogisticRegression",
     "moments": "Moments",
     "pca": "PCA",
     "quantiles": "QuantileTransformer",
     "reports": "Report report report_selection",
+    "search": "HoldoutSearch RandomSearch SearchQuote",
     "scaling": "MinMaxScaler StandardScaler",
 }
 
 __all__ = [
     "PCA",
+    "CrossValidation",
     "FittedAgain",
+    "HoldoutSearch",
     "KBinsDiscretizer",
     "LinearRegression",
     "LogisticRegression",
@@ -59,9 +65,12 @@ __all__ = [
     "Moments",
     "OneHotEncoder",
     "QuantileTransformer",
+    "RandomSearch",
     "Report",
     "Ridge",
+    "SearchQuote",
     "StandardScaler",
+    "cross_val_score",
     "load",
     "report",
     "report_selection",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms.base import Side
 
-__all__ = ["Example", "Given", "examples", "flat"]
+__all__ = ["Example", "Given", "Search", "examples", "flat", "searches"]
 
 
 class Given(NamedTuple):
@@ -68,6 +69,23 @@ class Example:
         return np.array([flat(*model._released(rows, Meter.alone(paid))) for _ in range(count)])
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A choice between models, which only samples can hold to its claim.
+
+    How many fits it makes is its own secret, so there is no list of questions to go through.
+
+    Attributes:
+        name: Short and unique.
+        loss: The claim.
+        draw: What that many searches on one side's table release, a line of numbers each.
+    """
+
+    name: str
+    loss: PrivacyLoss
+    draw: Callable[[Side, int], NDArray[np.float64]]
+
+
 def flat(design: Design, learned: Learned) -> NDArray[np.float64]:
     """All numbers of what was released, in one line: bounds, which may be bought, and what is learned."""
     bounds = [(column.lower, column.upper) for column in design.columns if isinstance(column, Number)]
@@ -78,6 +96,15 @@ def flat(design: Design, learned: Learned) -> NDArray[np.float64]:
 @cache
 def examples() -> tuple[Example, ...]:
     """The examples of all models of this package."""
+    return tuple(example for module in _modules() for example in getattr(module, "examples", tuple)())
+
+
+@cache
+def searches() -> tuple[Search, ...]:
+    """The examples of all choices between models."""
+    return tuple(search for module in _modules() for search in getattr(module, "searches", tuple)())
+
+
+def _modules() -> list[ModuleType]:
     root = importlib.import_module("sfumato.learn")
-    modules = [importlib.import_module(f"sfumato.learn.{home}") for home in sorted(root._HOMES)]
-    return tuple(example for module in modules for example in getattr(module, "examples", tuple)())
+    return [importlib.import_module(f"sfumato.learn.{home}") for home in sorted(root._HOMES)]
