@@ -60,7 +60,7 @@ TOLD = {
         r"300 buyers: 29\d of 301|300 buyers: 30\d of 301",
     ],
     "groups": [
-        # Without noise and at epsilon 10 both fare alike; at 0.1 the mainland still does, the island does not.
+        # Without noise and at epsilon 10 both fare alike; at 0.1 the mainland still does well.
         r"none +8\d\.\d% +8\d\.\d% +8\d\.\d%",
         r" 10 +8\d\.\d% +8\d\.\d% +8\d\.\d%",
         r"0\.1 +8\d\.\d% +8\d\.\d% +[3-7]\d\.\d%",

@@ -1,0 +1,32 @@
+"""The examples of models run, fit a page, and say what they were made to show."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from sfumato.testing import seeded
+
+FOLDER = Path(__file__).parents[2] / "examples" / "learn"
+
+# What each must tell, and what it is called with: fewer rows are enough to see that it runs.
+TOLD = {
+    "linear": ({"count": 4_000}, r" 10 +1[12]\.\d+ +-1[45]\.\d+ .*Lost|group +rows"),
+    "logistic": ({"count": 6_000}, r"epsilon 1 +[67]\d\.\d%.*income: odds × 1\.[234].*read back: epsilon 1 "),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_an_example_runs_and_fits_eighty_columns(name, capsys, tmp_path):
+    spec = importlib.util.spec_from_file_location(f"learn_{name}", FOLDER / f"{name}.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    given, pattern = TOLD[name]
+    if "path" in example.main.__annotations__:
+        given = given | {"path": str(tmp_path / "model.json")}
+    with seeded(f"example {name}"):
+        example.main(**given)
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    assert re.search(pattern, told, flags=re.S), told
