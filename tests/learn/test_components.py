@@ -134,7 +134,7 @@ def test_too_many_components_are_refused_before_anything_is_read():
     ("where", "name", "bug"),
     [
         (sums, "_factors", lambda rows, *_: np.ones(len(rows))),
-        (module, "_lengths", lambda rows: LENGTHS(rows)._replace(values=3 * LENGTHS(rows).values)),
+        (module, "lengths", lambda rows: LENGTHS(rows)._replace(values=3 * LENGTHS(rows).values)),
     ],
     ids=["long rows are not shortened", "a unit is counted three times"],
 )
@@ -150,4 +150,4 @@ def check_often():
             check_fit(example)
 
 
-LENGTHS = module._lengths
+LENGTHS = module.lengths

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sfumato.learn.encoding import OneHotEncoder
     from sfumato.learn.files import load, save
     from sfumato.learn.folds import CrossValidation, cross_val_score
+    from sfumato.learn.kmeans import KMeans
     from sfumato.learn.linear import LinearRegression, Ridge
     from sfumato.learn.logistic import LogisticRegression
     from sfumato.learn.moments import Moments
@@ -43,6 +44,7 @@ _HOMES = {
     "encoding": "OneHotEncoder",
     "files": "load save",
     "folds": "CrossValidation cross_val_score",
+    "kmeans": "KMeans",
     "linear": "LinearRegression Ridge",
     "logistic": "LogisticRegression",
     "moments": "Moments",
@@ -59,6 +61,7 @@ __all__ = [
     "FittedAgain",
     "HoldoutSearch",
     "KBinsDiscretizer",
+    "KMeans",
     "LinearRegression",
     "LogisticRegression",
     "MinMaxScaler",

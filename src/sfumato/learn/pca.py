@@ -20,11 +20,11 @@ from sfumato.learn.examples import Example, Given
 from sfumato.learn.moments import Scales, Spread
 from sfumato.numeric.exact import Rational, as_integer
 
-__all__ = ["PCA"]
+__all__ = ["LENGTHS", "PCA", "components", "length_bound", "lengths"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_LENGTHS = Fraction(1, 20)
+LENGTHS = Fraction(1, 20)
 """The share that finds out how long rows are."""
 _BEYOND = 0.02
 """About this part of the rows may be longer than what they are shortened to."""
@@ -54,7 +54,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         n_components_: How many directions are kept.
 
     Privacy:
-        Claim: that of `PrivateEstimator`: one Gaussian measurement of `_lengths`, and one of `sums.moments`
+        Claim: that of `PrivateEstimator`: one Gaussian measurement of `lengths`, and one of `sums.moments`
         with a bound that follows from it.
     """
 
@@ -103,9 +103,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         return design
 
     def _learn(self, rows: Rows, meter: Meter) -> Learned:
-        bound = _bound(meter.noisy(_lengths(rows), _LENGTHS), rows.design.most)
+        bound = length_bound(meter.noisy(lengths(rows), LENGTHS), rows.design.most)
         total = moments(rows, bound)
-        share = 1 - _LENGTHS
+        share = 1 - LENGTHS
         return {
             "moments": matrix(meter.noisy(total, share), rows.design.width),
             "noise": np.array(meter.sigma(total.sensitivity, share) * float(total.step)),
@@ -114,14 +114,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     def _set(self, learned: Learned) -> None:
         spread, self._scales = Spread.of(learned), Scales.of(self.design_)
         width, start = self._scales
-        values, directions = np.linalg.eigh(spread.covariance * np.outer(width, width))
-        order = np.argsort(values)[::-1]
-        values, directions = values[order], directions[:, order]
-        # As scikit-learn does: the largest weight of each direction is positive.
-        largest = directions[np.abs(directions).argmax(axis=0), np.arange(len(values))]
-        directions = directions * np.where(largest < 0, -1.0, 1.0)
-        variances, clear = _corrected(values, _noise_along(spread, width, directions))
-        kept = len(values) if self.n_components is None else self.n_components
+        variances, directions, clear = components(spread, width)
+        kept = len(variances) if self.n_components is None else self.n_components
         whole = float(variances.sum())
         self.n_components_, self.clear_components_ = kept, min(clear, kept)
         self.mean_, self.components_ = spread.mean * width + start, directions.T[:kept].copy()
@@ -135,7 +129,7 @@ def _ladder(most: int) -> list[Fraction]:
     return sorted(rungs | {Fraction(most)})
 
 
-def _lengths(rows: Rows) -> Total:
+def lengths(rows: Rows) -> Total:
     """How many units have squares that add up to how much, on the ladder.
 
     Privacy:
@@ -149,10 +143,27 @@ def _lengths(rows: Rows) -> Total:
     return Total(np.bincount(rungs, minlength=len(ends)).astype(np.int64), Fraction(1), Fraction(1))
 
 
-def _bound(counts: Floats, most: int) -> Fraction:
+def length_bound(counts: Floats, most: int) -> Fraction:
     """The shortest rung that few are beyond, by noisy counts."""
     beyond = counts.sum() - np.cumsum(counts)
     return _ladder(most)[int(np.flatnonzero(np.r_[beyond[:-1] <= _BEYOND * counts.sum(), True])[0])]
+
+
+def components(spread: Spread, width: Floats) -> tuple[Floats, Floats, int]:
+    """The variances along all directions, the directions as columns, and how many stand out of the noise.
+
+    Args:
+        spread: In coordinates.
+        width: What each coordinate is multiplied with first.
+    """
+    values, directions = np.linalg.eigh(spread.covariance * np.outer(width, width))
+    order = np.argsort(values)[::-1]
+    values, directions = values[order], directions[:, order]
+    # As scikit-learn does: the largest weight of each direction is positive.
+    largest = directions[np.abs(directions).argmax(axis=0), np.arange(len(values))]
+    directions = directions * np.where(largest < 0, -1.0, 1.0)
+    variances, clear = _corrected(values, _noise_along(spread, width, directions))
+    return variances, directions, clear
 
 
 def _noise_along(spread: Spread, width: Floats, directions: Floats) -> Floats:
