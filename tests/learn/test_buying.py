@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.learn import Moments, base
 from sfumato.learn._core import buying
 from sfumato.learn._core.buying import SHARE, sizes
 from sfumato.learn._core.declared import declared
-from sfumato.learn.examples import Example, Given
+from sfumato.learn.examples import Example, Given, examples
 from sfumato.plan.questions.unbounded import GRID
 from sfumato.testing.fits import check_fit
 
@@ -137,3 +139,23 @@ def test_categories_cannot_be_bought():
 def test_other_words_are_refused(bounds):
     with pytest.raises(InvalidParameter, match=r"must be"):
         Moments(**PAID, bounds=bounds).fit([[1.0]])
+
+
+def with_auto(model, auto):
+    return clone(model).set_params(**auto)
+
+
+def test_every_family_buys_bounds_through_the_base_alone():
+    """Each registered example once more, with nothing declared about its numbers."""
+    kinds = set()
+    for example in examples():
+        model = example.make()
+        names = {"bounds", "target_bounds"} & set(model.get_params())
+        numbers = isinstance(example.left.X, np.ndarray) and example.left.X.dtype.kind == "f"
+        if type(model) in kinds or not names or not numbers or model.bounds is None:
+            continue
+        auto = {name: "auto" for name in names if getattr(model, name) is not None}
+        make = partial(with_auto, model, auto)
+        check_fit(Example(example.name, make, example.left, example.right))
+        kinds.add(type(model))
+    assert len(kinds) > 4

@@ -5,9 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.base import clone, is_classifier
 
+from sfumato.audit.registry import Subject, examined
 from sfumato.errors import InvalidParameter
 from sfumato.games import RandomStopping
 from sfumato.learn._choosing import scores, trials
@@ -15,6 +17,7 @@ from sfumato.learn._choosing.scores import goodness
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn.base import PrivateClassifier, PrivateRegressor
+from sfumato.learn.examples import searches
 from sfumato.learn.folds import SCORED, _scored, cross_val_score, fold_prices
 from sfumato.learn.search import HoldoutSearch, RandomSearch
 from sfumato.loss import GaussianLoss, compose
@@ -404,8 +407,6 @@ def test_a_search_finds_the_better_candidate(kind, units):
 
 
 def test_searches_over_frames_with_bought_bounds():
-    import pyarrow as pa
-
     X, y, _ = people(4, 600)
     frame = pa.table({"a": X[:, 0], "b": np.where(X[:, 1] > 0.5, "u", "v")})
     model = Side(bounds={"a": "auto", "b": ["u", "v"]}, classes=["no", "yes"])
@@ -474,3 +475,29 @@ def test_a_model_that_predicts_nothing_is_not_scored():
         cross_val_score(Moments(bounds=(0, 1)), np.zeros((2, 1)), **PAID)
     with pytest.raises(InvalidParameter, match="folds"):
         cross_val_score(SIDE, np.zeros((2, 1)), **PAID, folds=1)
+
+
+def test_a_session_is_refused_with_the_reason():
+    import sfumato as sf
+
+    table = sf.PrivateTable(
+        "people", source=pa.table({"a": [1.0]}), unit=sf.PrivacyUnit.row(), schema={"a": sf.Float(0, 1)}
+    )
+    with sf.Session(table, budget=sf.Budget(1, "1e-6")) as session:
+        for choose in (
+            lambda: RandomSearch(SIDE, {"cut": [0.3]}, **PAID).fit(session, "people"),
+            lambda: HoldoutSearch(SIDE, {"cut": [0.3]}, **PAID).fit(session, "people"),
+            lambda: cross_val_score(SIDE, session, "people", **PAID),
+        ):
+            with pytest.raises(InvalidParameter, match="arrays or a frame"):
+                choose()
+        assert session.balance().spent == 0
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize("search", searches(), ids=lambda search: search.name)
+def test_samples_break_no_claim_of_a_search(search):
+    subject = Subject(search.name, "fit", lambda: (search.loss, search.draw))
+    with seeded(search.name):
+        found = examined(subject, samples=500, share=1 - 1e-9)
+    assert all(finding.verdict != "broken" for finding in found)

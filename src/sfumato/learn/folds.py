@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.learn._choosing.scores import goodness, scoring_of, share_of
-from sfumato.learn._choosing.trials import fitted, folds_of, model_of
+from sfumato.learn._choosing.trials import fitted, folds_of, model_of, records_of
 from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import PrivateEstimator
@@ -86,7 +86,7 @@ def cross_val_score(
     fit, scored = fold_prices(paid.rho, many)
     model = model_of(estimator, {})
     name = scoring_of(model, scoring)
-    records = model._records(X, y, units)
+    records = records_of(model, X, y, units)
     meters = [(Meter.alone(fit), Meter.alone(scored)) for _ in range(many)]
     sums = _scored(estimator, records, folds_of(records, many), name, meters)
     total = sums.sum(axis=0)

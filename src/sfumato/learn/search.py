@@ -27,6 +27,7 @@ from sfumato.learn._choosing.trials import (
     fitted,
     held_out,
     model_of,
+    records_of,
 )
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.meter import Meter, price
@@ -115,7 +116,7 @@ class _Search(MetaEstimatorMixin, BaseEstimator):
         """
         given, scoring = self._checked()
         first = model_of(self.estimator, given[0])
-        records = first._records(X, y, units)
+        records = records_of(first, X, y, units)
         self._take(given, self._choose(given, scoring, records), first)
         return self
 

@@ -20,11 +20,22 @@ from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.loss import GaussianLoss, PrivacyLoss
+from sfumato.session import Session
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
 
-__all__ = ["Fitted", "Given", "adopt", "candidates_of", "fitted", "folds_of", "held_out", "model_of"]
+__all__ = [
+    "Fitted",
+    "Given",
+    "adopt",
+    "candidates_of",
+    "fitted",
+    "folds_of",
+    "held_out",
+    "model_of",
+    "records_of",
+]
 
 Given: TypeAlias = Mapping[str, Any]
 
@@ -75,6 +86,20 @@ def model_of(estimator: Any, given: Given) -> PrivateEstimator:
     model._public = estimator._public
     model._check()
     return model
+
+
+def records_of(model: PrivateEstimator, X: Any, y: Any, units: Any) -> Records:
+    """The rows of arrays or a frame; what cannot be learned from is refused before the first trial.
+
+    Raises:
+        InvalidParameter: for a session, whose ledger would have to pay.
+        InvalidValue: for what cannot be learned from.
+    """
+    if isinstance(X, Session):
+        raise InvalidParameter(
+            "Choosing between models takes arrays or a frame; on a session fit one model, paid by its ledger."
+        )
+    return model._records(X, y, units)
 
 
 class Fitted(NamedTuple):
