@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.errors import InvalidParameter, NotCertified
-from sfumato.learn import LinearRegression, LogisticRegression, Ridge
+from sfumato.learn import LinearRegression, LogisticRegression, PoissonRegression, Ridge
 from sfumato.learn._core import standard, sums
 from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.standard import averages, curvature, means, parts
@@ -23,6 +23,7 @@ MODELS = {
     "three classes": lambda: LogisticRegression(**PAID, bounds=BOUNDS, classes=[0, 1, 2]),
     "a line": lambda: LinearRegression(**PAID, bounds=BOUNDS, target_bounds=(0, 2)),
     "a ridge": lambda: Ridge(**PAID, bounds=BOUNDS, target_bounds=(0, 2), alpha=0.5),
+    "counts": lambda: PoissonRegression(**PAID, bounds=BOUNDS, target_bounds=(0, 2)),
 }
 
 
@@ -155,8 +156,9 @@ def test_odd_tables_give_models(name, size):
     if hasattr(model, "classes_"):
         assert set(seen.tolist()) <= set(model.classes_.tolist())
         assert model.predict_proba(table(2, 6)[0]).sum(axis=1) == pytest.approx(np.ones(6))
-    with pytest.raises(NotCertified, match="No standard errors here"):
-        _ = model.standard_errors_
+    if name != "counts":
+        with pytest.raises(NotCertified, match="No standard errors here"):
+            _ = model.standard_errors_
 
 
 def drawn(seed, size, slopes, *, spread=1.0):
@@ -198,6 +200,18 @@ def test_three_classes_are_told_apart():
     assert model.coef_.shape == (3, 2)
     with pytest.raises(NotCertified, match="more than two classes"):
         model.odds_ratios()
+
+
+def test_counts_are_expected_where_they_are():
+    X, margin, _, _ = drawn(6, 20_000, [0.6, -0.3])
+    y = np.random.default_rng(7).poisson(np.exp(margin + 0.5))
+    with seeded(5):
+        model = PoissonRegression(epsilon=1, delta=1e-6, bounds=(-5, 5), target_bounds=(0, 40)).fit(X, y)
+    assert model.coef_ == pytest.approx([0.6, -0.3], abs=0.05)
+    assert model.intercept_ == pytest.approx(0.5, abs=0.05)
+    assert model.predict(X).max() <= 40
+    with pytest.raises(InvalidParameter, match="begin at 0"):
+        PoissonRegression(**PAID, bounds=(-5, 5), target_bounds=(1, 40)).fit(X, y)
 
 
 def test_a_penalty_draws_weights_to_zero_and_has_no_intervals():

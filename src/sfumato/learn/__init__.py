@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sfumato.learn.logistic import LogisticRegression
     from sfumato.learn.moments import Moments
     from sfumato.learn.pca import PCA
+    from sfumato.learn.poisson import PoissonRegression
     from sfumato.learn.quantiles import QuantileTransformer
     from sfumato.learn.reports import Report, report, report_selection
     from sfumato.learn.scaling import MinMaxScaler, StandardScaler
@@ -50,6 +51,7 @@ _HOMES = {
     "moments": "Moments",
     "pca": "PCA",
     "quantiles": "QuantileTransformer",
+    "poisson": "PoissonRegression",
     "reports": "Report report report_selection",
     "search": "HoldoutSearch RandomSearch SearchQuote",
     "scaling": "MinMaxScaler StandardScaler",
@@ -67,6 +69,7 @@ __all__ = [
     "MinMaxScaler",
     "Moments",
     "OneHotEncoder",
+    "PoissonRegression",
     "QuantileTransformer",
     "RandomSearch",
     "Report",

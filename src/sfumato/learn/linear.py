@@ -15,7 +15,7 @@ from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.standard import averages
-from sfumato.learn._core.sums import RESIDUAL_BITS
+from sfumato.learn._core.sums import RESIDUAL_BITS, Residuals
 from sfumato.learn._core.trust import Trusted, trust_signs
 from sfumato.learn.base import Learned, PrivateRegressor
 from sfumato.learn.examples import Example, Given
@@ -169,6 +169,7 @@ def _descended(near: Field, weights: Floats, penalty: Floats, spread: float) -> 
     """The average of the later steps, and the covariance of what it is off by."""
     target = near.rows.target
     assert target is not None
+    found = residuals(target)
     bent, ridge = near.curvature.matrix + np.diag(penalty), near.curvature.ridge
     inverse = np.linalg.inv(bent)
     few = float(np.clip(np.sqrt(near.plenty) / 6, _SHORTEST, _LONGEST))
@@ -177,9 +178,9 @@ def _descended(near: Field, weights: Floats, penalty: Floats, spread: float) -> 
     speed, later, certain = np.zeros_like(weights), np.zeros_like(weights), 0.0
     for step in range(_STEPS):
         if step:
-            spread = _spread(near, weights, spread)
+            spread = spread_of(near, weights, found, spread, _SPREADING)
         length = few * near.standard.length * spread
-        slope = near.gradient(weights, residuals(target), length, _EACH) + penalty[:, None] * weights
+        slope = near.gradient(weights, found, length, _EACH) + penalty[:, None] * weights
         speed = momentum * speed + inverse @ slope
         weights = weights - near.rate * speed
         if step >= _STEPS // 2:
@@ -189,7 +190,7 @@ def _descended(near: Field, weights: Floats, penalty: Floats, spread: float) -> 
     return later / certain, inverse @ noise @ inverse
 
 
-def residuals(target: NDArray[np.integer]) -> Any:
+def residuals(target: NDArray[np.integer]) -> Residuals:
     """What a prediction is above the target, in whole multiples of 2**-20 of its range."""
 
     def found(place: slice, margins: Floats) -> Floats:
@@ -199,17 +200,15 @@ def residuals(target: NDArray[np.integer]) -> Any:
     return found
 
 
-def _spread(near: Field, weights: Floats, spread: float) -> float:
+def spread_of(near: Field, weights: Floats, found: Residuals, spread: float, share: Fraction) -> float:
     """About the spread of residuals; at most what it was before."""
-    target = near.rows.target
-    assert target is not None
-    found, most = residuals(target), (4 * spread * 2.0**RESIDUAL_BITS) ** 2
+    most = (4 * spread * 2.0**RESIDUAL_BITS) ** 2
 
     def line(place: slice, margins: Floats) -> Floats:
         return np.asarray(np.floor(np.minimum(found(place, margins) ** 2 / most, 1) * 2.0**20))
 
-    noisy = near.average(weights, line, _SPREADING)
-    square = (max(noisy, 0.0) + near.averaging(_SPREADING)) * (4 * spread) ** 2
+    noisy = near.average(weights, line, share)
+    square = (max(noisy, 0.0) + near.averaging(share)) * (4 * spread) ** 2
     return min(spread, float(np.sqrt(square)))
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "RESIDUAL_BITS",
     "WEIGHT_BITS",
     "Adding",
+    "Residuals",
     "by_unit",
     "clipped",
     "gradients",
