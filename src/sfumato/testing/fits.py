@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2
 
 from sfumato.learn._core.meter import Meter, Total
 from sfumato.numeric.exact import Rational, as_fraction
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
     Given: TypeAlias = Rows | Records
 
-__all__ = ["check_fit", "check_pair"]
+__all__ = ["check_fit", "check_noise", "check_pair"]
+
+_FALSE_ALARM = 1e-9
 
 
 class _Recording(Meter):
@@ -56,6 +59,26 @@ def check_fit(example: Example) -> None:
     other, right = example.rows("right")
     check_pair(model, left, other, right)
     check_pair(other, right, model, left)
+    check_noise(model, left)
+
+
+def check_noise(model: PrivateEstimator, rows: Rows | Records, *, least: int = 250) -> None:
+    """Holds the noise of a fit's answers to what is paid for it: as many fits as give `least` numbers.
+
+    Raises:
+        AssertionError: if there is less or more; at a false-alarm rate of 1e-9.
+    """
+    off = list[float]()
+    while len(off) < least:
+        meter = _Recording(_alone(model, rows))
+        model._released(rows, meter)
+        for (total, share), answer in zip(meter.asked, meter.answers, strict=True):
+            sigma = meter.sigma(total.sensitivity * total.step, share)
+            exact = np.ravel(total.values).astype(np.float64) * float(total.step)
+            off += ((np.ravel(answer) - exact) / sigma).tolist()
+    squares, count = float(np.sum(np.square(off))), len(off)
+    low, high = chi2.ppf(_FALSE_ALARM / 2, count), chi2.isf(_FALSE_ALARM / 2, count)
+    assert low <= squares <= high, f"the noise has {squares / count:.3g} of the variance that is paid for"
 
 
 def check_pair(model: PrivateEstimator, left: Given, other: PrivateEstimator, right: Given) -> None:
