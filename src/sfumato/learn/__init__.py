@@ -24,6 +24,13 @@ if find_spec("sklearn") is None:
 if TYPE_CHECKING:
     from sfumato.learn._core.habits import FittedAgain
     from sfumato.learn.binning import KBinsDiscretizer
+    from sfumato.learn.boosting import (
+        ColumnShape,
+        GradientBoosting,
+        GradientBoostingClassifier,
+        GradientBoostingRegressor,
+        PairShape,
+    )
     from sfumato.learn.encoding import OneHotEncoder
     from sfumato.learn.files import load, save
     from sfumato.learn.folds import CrossValidation, cross_val_score
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
 
 # Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
+    "boosting": "ColumnShape GradientBoosting GradientBoostingClassifier GradientBoostingRegressor PairShape",
     "_core.habits": "FittedAgain",
     "binning": "KBinsDiscretizer",
     "encoding": "OneHotEncoder",
@@ -59,8 +67,12 @@ _HOMES = {
 
 __all__ = [
     "PCA",
+    "ColumnShape",
     "CrossValidation",
     "FittedAgain",
+    "GradientBoosting",
+    "GradientBoostingClassifier",
+    "GradientBoostingRegressor",
     "HoldoutSearch",
     "KBinsDiscretizer",
     "KMeans",
@@ -69,6 +81,7 @@ __all__ = [
     "MinMaxScaler",
     "Moments",
     "OneHotEncoder",
+    "PairShape",
     "PoissonRegression",
     "QuantileTransformer",
     "RandomSearch",
