@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.learn._core.bins import MOST_BINS, Cuts, bought_cuts, cells_for, cells_of, codes_of
-from sfumato.learn._core.declared import Number
+from sfumato.learn._core.declared import Category, Number
 from sfumato.learn._core.design import UNIT, Design
 from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.outcomes import Outcome
@@ -46,10 +46,10 @@ def places_of(design: Design) -> list[slice]:
 def column_codes(block: NDArray[np.int16], table: NDArray[np.uint16] | None) -> NDArray[Any]:
     """The bin of each row in one column: by a table of coordinates, or its category (the last: none)."""
     if table is not None:
-        return table[block[:, 0]]
+        return np.asarray(table[block[:, 0]])
     other = block.shape[1]
     first = block.argmax(axis=1)
-    return np.where(block[np.arange(len(block)), first] > 0, first, other)
+    return np.asarray(np.where(block[np.arange(len(block)), first] > 0, first, other))
 
 
 @dataclass(slots=True)
@@ -135,7 +135,10 @@ class Additive:
     def size(self, at: int) -> int:
         """How many bins a column has."""
         column, cuts = self.columns[at], self.cuts[at]
-        return len(column.values) + 1 if cuts is None or not isinstance(column, Number) else len(cuts) + 1
+        if cuts is not None:
+            return len(cuts) + 1
+        assert isinstance(column, Category)
+        return len(column.values) + 1
 
     def _intercept(self) -> Shape:
         nearly = np.full((1, self._outcome.kinds), self._outcome.count / self._outcome.kinds)
@@ -149,7 +152,8 @@ class Additive:
     def _column(self, at: int) -> Codes:
         cuts = self.cuts[at]
         of = self._coded(at, None if cuts is None else codes_of(cuts))
-        codes = np.empty(len(self._rows), np.uint8 if self.size(at) <= 256 else np.uint16)
+        small = np.uint8 if self.size(at) <= 256 else np.uint16
+        codes: Codes = np.empty(len(self._rows), small)
         for part in self._rows.slices(PART):
             codes[part] = of(part)
         return codes
@@ -206,43 +210,46 @@ class Additive:
         """
         self.groups = [self._grouped(at) for at in range(len(self.columns))]
         sizes = [int(group.max()) + 1 for group in self.groups]
-        tried = [pair for pair in (self._likely() if declared is None else declared)]
-        tried = [(one, other) for one, other in tried if sizes[one] > 1 and sizes[other] > 1]
+        likely = self._likely() if declared is None else declared
+        tried = [(one, other) for one, other in likely if sizes[one] > 1 and sizes[other] > 1]
         if not tried or not most:
             return
         share, outcome = _PAIRS_SHARE / len(tried), self._outcome
-        # Counts at 3/4 of the residuals' length beside them: 5/4 together.
-        beside, longest = outcome.longest * 3 // 4, outcome.longest * 5 // 4
-        sigma = self._meter.sigma(Fraction(longest, outcome.unit), share)
+        sigma = self._meter.sigma(Fraction(outcome.longest * 5 // 4, outcome.unit), share)
         if declared is None and outcome.count * outcome.longest / outcome.unit < sigma * GROUPS**2 / 2:
-            return
-        sigma_of_count = sigma * outcome.unit / beside
-        target, residuals = self._target, self._residuals()
-        found = list[tuple[float, float, int, int, Floats]]()
-        for one, other in tried:
-
-            def values(part: slice, residuals: Any = residuals) -> list[NDArray[Any]]:
-                counted = [each * beside for each in outcome.indicators(target[part])]
-                return [*counted, *residuals(part)]
-
-            size = sizes[one] * sizes[other]
-            total = self._tallies.sums(self._crossed(one, other), size, values, longest, outcome.unit)
-            residuals = self._residuals()  # the late move has been made
-            noisy = self._spend(total, share).reshape(size, -1)
-            counts, sums = noisy[:, : outcome.kinds] / beside * outcome.unit, noisy[:, outcome.kinds :]
-            weights, curvature = outcome.curvature(counts, sigma_of_count)
-            expected = sigma**2 + outcome.spread * curvature
-            clear = float((sums**2 / expected - 1).sum()) / np.sqrt(2 * sums.size)
-            gain = float(((sums**2 - expected) / weights[:, None]).sum())
-            if declared is not None or clear > _CLEAR:
-                found.append((gain, clear, one, other, curvature))
-        for _, _, one, other, curvature in sorted(found, key=lambda pair: -pair[0])[:most]:
-            codes = np.empty(len(self._rows), np.uint8)
+            return  # noise would hide whatever there is
+        found = [
+            (gain, one, other, curvature)
+            for one, other in tried
+            for clear, gain, curvature in [self._crossing(one, other, share, sigma)]
+            if declared is not None or clear > _CLEAR
+        ]
+        for _, one, other, curvature in sorted(found, key=lambda pair: -pair[0])[:most]:
+            codes: Codes = np.empty(len(self._rows), np.uint8)
             of = self._crossed(one, other)
             for part in self._rows.slices(PART):
                 codes[part] = of(part)
             self.pairs.append((one, other))
             self._parts.append(_Part(Shape(curvature, PAIR), codes))
+
+    def _crossing(self, one: int, other: int, share: Fraction, sigma: float) -> tuple[float, float, Floats]:
+        """What residuals say of two columns together: how clearly, how much, and the cells' curvature."""
+        outcome, target, residuals = self._outcome, self._target, self._residuals()
+        beside = outcome.longest * 3 // 4  # counts at 3/4 of the residuals' length: 5/4 together
+
+        def values(part: slice) -> list[NDArray[Any]]:
+            return [*(each * beside for each in outcome.indicators(target[part])), *residuals(part)]
+
+        size = int((self.groups[one].max() + 1) * (self.groups[other].max() + 1))
+        crossed = self._crossed(one, other)
+        total = self._tallies.sums(crossed, size, values, outcome.longest * 5 // 4, outcome.unit)
+        noisy = self._spend(total, share).reshape(size, -1)
+        counts, sums = noisy[:, : outcome.kinds] * (outcome.unit / beside), noisy[:, outcome.kinds :]
+        weights, curvature = outcome.curvature(counts, sigma * outcome.unit / beside)
+        expected = sigma**2 + outcome.spread * curvature
+        clear = float((sums**2 / expected - 1).sum() / np.sqrt(2 * sums.size))
+        gain = float(((sums**2 - expected) / weights[:, None]).sum())
+        return clear, gain, curvature
 
     def _likely(self) -> list[tuple[int, int]]:
         """All pairs of the columns whose shapes say most so far."""

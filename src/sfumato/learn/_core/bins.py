@@ -103,7 +103,7 @@ def cells_for(count: float, sigma: float) -> int:
 
 
 def cells_of(column: Number, cells: int) -> Cells:
-    """Cells of a column, at most so many: where bounds are whole, whole numbers are in the middle of cells."""
+    """Cells of a column, at most so many; around whole numbers where its bounds are whole."""
     span = column.upper - column.lower
     if span.denominator == column.lower.denominator == 1 and 1 <= span < cells:
         return _around_whole(int(span), (cells - 1) // int(span))

@@ -1,4 +1,4 @@
-"""What boosted shapes are fitted to: residuals of classes and of numbers as integers, and what scores mean."""
+"""What boosted shapes are fitted to: classes and numbers, whose residuals are integers."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Numbers:
         """The numbers, of which a noisy histogram is bought."""
 
         def cells(part: slice) -> Integers:
-            return np.minimum(target[part].astype(np.intp) * _CELLS >> BITS, _CELLS - 1)
+            return np.asarray(np.minimum(target[part].astype(np.intp) * _CELLS >> BITS, _CELLS - 1))
 
         total = tallies.sums(cells, _CELLS, lambda _: [1], 1, 1)
         return cls(meter.noisy(total, share), meter.sigma(1, share))
