@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sfumato.learn.logistic import LogisticRegression
     from sfumato.learn.moments import Moments
     from sfumato.learn.pca import PCA
+    from sfumato.learn.pipeline import Pipeline
     from sfumato.learn.poisson import PoissonRegression
     from sfumato.learn.quantiles import QuantileTransformer
     from sfumato.learn.reports import Report, report, report_selection
@@ -47,9 +48,9 @@ if TYPE_CHECKING:
 
 # Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
-    "boosting": "ColumnShape GradientBoosting GradientBoostingClassifier GradientBoostingRegressor PairShape",
     "_core.habits": "FittedAgain",
     "binning": "KBinsDiscretizer",
+    "boosting": "ColumnShape GradientBoosting GradientBoostingClassifier GradientBoostingRegressor PairShape",
     "encoding": "OneHotEncoder",
     "files": "load save",
     "folds": "CrossValidation cross_val_score",
@@ -58,11 +59,12 @@ _HOMES = {
     "logistic": "LogisticRegression",
     "moments": "Moments",
     "pca": "PCA",
-    "quantiles": "QuantileTransformer",
+    "pipeline": "Pipeline",
     "poisson": "PoissonRegression",
+    "quantiles": "QuantileTransformer",
     "reports": "Report report report_selection",
-    "search": "HoldoutSearch RandomSearch SearchQuote",
     "scaling": "MinMaxScaler StandardScaler",
+    "search": "HoldoutSearch RandomSearch SearchQuote",
 }
 
 __all__ = [
@@ -82,6 +84,7 @@ __all__ = [
     "Moments",
     "OneHotEncoder",
     "PairShape",
+    "Pipeline",
     "PoissonRegression",
     "QuantileTransformer",
     "RandomSearch",

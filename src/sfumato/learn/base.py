@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.learn._core import paying
@@ -94,6 +94,12 @@ class PrivateEstimator(Habits, BaseEstimator):
         if paid is not None:
             return paid
         return NO_LOSS if self._is_free() else self._price()
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn may expect: not that two fits are the same, since each draws its own noise."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = not self._is_free()
+        return tags
 
     @property
     def receipt(self) -> Receipt | None:
@@ -475,7 +481,7 @@ def _one_a_row(y: Any, size: int) -> NDArray[Any]:
         raise InvalidValue("This model requires y to be passed, but the target y is None.")
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
+        values = column_or_1d(values, warn=True)
     if values.shape != (size,):
         raise InvalidValue("y must have one value for each row of X.")
     return values
