@@ -342,15 +342,6 @@ def test_wrong_declarations_are_refused_before_anything_is_paid(session, place, 
     assert not hasattr(model, "design_")
 
 
-def test_more_rows_of_a_unit_than_a_fit_takes_are_refused_unpaid():
-    unit = sf.PrivacyUnit("id", max_rows=2**20 + 1)
-    with sf.Session(table(rows_of(), unit), budget=sf.Budget(100, "0.01")) as session:
-        for act in (Moments(1, "1e-6").fit, Moments(1, "1e-6").quote):
-            with pytest.raises(InvalidParameter, match="max_rows"):
-                act(session, TEXT)
-        assert spent(session) == (0, 0)
-
-
 def test_units_targets_and_sessions_are_not_mixed_up(session):
     model = Moments(1, "1e-6", (0, 1))
     for wrong in (

@@ -13,20 +13,13 @@ from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.accounting import GaussianFilter
-from sfumato.errors import (
-    AccessDenied,
-    BudgetExceeded,
-    EngineFailed,
-    InvalidParameter,
-    SfumatoError,
-    UnsupportedLoss,
-)
+from sfumato.errors import AccessDenied, BudgetExceeded, EngineFailed, SfumatoError, UnsupportedLoss
 from sfumato.learn._core.buying import BoundsPaid, bounds_price
 from sfumato.learn._core.declared import AUTO, Category, Declared, Number, Unbought, is_auto
 from sfumato.learn._core.design import UNIT, Design
 from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.records import Records
-from sfumato.learn._core.rows import MOST_OF_UNIT, Rows
+from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.session_rows import SessionRows, engine_moments
 from sfumato.learn._core.written import Kept
 from sfumato.ledger import Memo, Right
@@ -112,19 +105,6 @@ class Reading:
             ways[column.name] = _way(column, UNIT, plain=isinstance(column, Unbought))
         needed = [column.name for column in self.design.columns if isinstance(column, Number)]
         return self.wanted.taking(ways, complete=[*needed, *(column.name for column in self.target)])
-
-    def check(self) -> None:
-        """Refuse what could not be read, before it is paid.
-
-        Raises:
-            QueryRefused: if something has no form in the engine's language, or is too large.
-            InvalidParameter: if a unit may have more rows than a fit takes.
-        """
-        if self.wanted.max_rows > MOST_OF_UNIT:
-            raise InvalidParameter(
-                "A fit takes at most 2**20 rows of a unit: have max_rows declared smaller."
-            )
-        self.taken.check()
 
     @property
     def moments(self) -> MomentsTaken | None:
@@ -238,7 +218,7 @@ def purchase(
         read_back=Kept.from_bytes,
         choose=as_good,
         reads=tuple(read.fingerprint for read in (taken, reading.moments) if read is not None),
-        check=reading.check,
+        check=taken.check,
         takes=lambda receipt: is_no_dearer(budget, receipt, gate.loss),
     )
 

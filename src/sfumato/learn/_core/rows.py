@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.learn._core.design import UNIT, Design
 
-__all__ = ["BLOCK", "MOST_OF_UNIT", "Rows"]
+__all__ = ["BLOCK", "Rows"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 BLOCK = 1 << 12
 """How many rows are worked on at a time: integers below 2**41 add up exactly over them as floats."""
-MOST_OF_UNIT = 1 << 20
-"""How many rows of a unit a fit takes, at most."""
-_MOST_ROWS = 1 << 28
+_MOST_ROWS, _MOST_OF_UNIT = 1 << 28, 1 << 20
 
 
 class Rows:
@@ -48,7 +46,7 @@ class Rows:
             raise InvalidParameter("A fit takes at most 2**28 rows.")
         self.design, self.exchange = design, exchange
         if units is not None:
-            if len(units) and np.bincount(np.unique(units, return_inverse=True)[1]).max() > MOST_OF_UNIT:
+            if len(units) and np.bincount(np.unique(units, return_inverse=True)[1]).max() > _MOST_OF_UNIT:
                 raise InvalidParameter("A unit has at most 2**20 rows.")
             order = np.argsort(units, kind="stable")
             integers, units = integers[order], np.asarray(units, np.int64)[order]
