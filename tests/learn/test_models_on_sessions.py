@@ -36,7 +36,7 @@ def session_of(given, rows):
         held["who"], unit = pa.array(list(map(str, given.units))), sf.PrivacyUnit("who", max_rows=3)
     source = pa.table(held).take(pa.array(rows, pa.int64()))
     table = sf.PrivateTable("t", source=source, unit=unit, schema=schema)
-    return sf.Session(table, budget=sf.Budget(10, "0.1"))
+    return sf.Session(table, budget=sf.Budget(1000, "0.5"))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
