@@ -110,13 +110,13 @@ def examples() -> tuple[Example, ...]:
     few = np.array([[0.1, 0.9], [0.2, 0.8], [0.3, 0.3]])
     return (
         Example(
-            "quantiles: a row more",
+            "quantile transformer: a row more",
             lambda: QuantileTransformer(1, "1e-5", (0, 1), cells=4),
             Given(few),
             Given(np.vstack([few, [[1.0, 0.0]]])),
         ),
         Example(
-            "quantiles: somebody with many rows",
+            "quantile transformer: somebody with many rows",
             lambda: QuantileTransformer(1, "1e-5", (0, 1), cells=4),
             Given(few, units=[0, 1, 2]),
             Given(np.vstack([few, np.ones((7, 2))]), units=[0, 1, 2, *[3] * 7]),
