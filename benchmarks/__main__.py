@@ -21,6 +21,7 @@ SUBJECTS = (
     "local",
     "anonymity",
     "games",
+    "learn",
 )
 
 
