@@ -34,6 +34,8 @@ KINDS = {
     "logistic": "LogisticRegression",
     "linear": "LinearRegression",
     "ridge": "Ridge",
+    "poisson": "PoissonRegression",
+    "kmeans": "KMeans",
     "moments": "Moments",
     "pca": "PCA",
 }
