@@ -86,6 +86,7 @@ def broken(facts):
         lambda one: one["parameters"].update(bounds={"os.system": "ls"}),
         lambda one: one["columns"].pop(),
         lambda one: one["columns"][0].update(lower="1", upper="0"),
+        lambda one: one["columns"][0].update(lower="0"),  # and not what the bounds say
         lambda one: one["learned"]["moments"].update(shape=[1, 2]),
         lambda one: one["learned"]["moments"].update(type="object"),
         lambda one: one["learned"]["moments"]["values"].__setitem__(0, "1"),

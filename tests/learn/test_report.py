@@ -141,6 +141,17 @@ def test_calibration_covers_what_is_true_of_the_model():
             )
 
 
+def test_calibration_covers_exactly_in_a_few_rows_where_chance_alone_looks_like_an_error():
+    predicted, confidence = np.array([0.35, 0.45, 0.55, 0.65]), 0.5
+    right, chances = [], []
+    for labels in np.ndindex(2, 2, 2, 2):
+        seen = np.array(labels, bool)
+        _, low, high = calibration(bins_of(predicted, seen, 10, confidence), confidence)
+        right.append(low <= 0 <= high)  # predictions are the truth
+        chances.append(np.prod(np.where(seen, predicted, 1 - predicted)))
+    assert covered(right, chances) >= confidence
+
+
 def test_numbers_have_errors_and_r2_by_group():
     draw = np.random.default_rng(2)
     X = draw.normal(size=(300, 2))
