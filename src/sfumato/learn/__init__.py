@@ -32,8 +32,10 @@ if TYPE_CHECKING:
         PairShape,
     )
     from sfumato.learn.encoding import OneHotEncoder
+    from sfumato.learn.federated import FederatedAveraging, Guarantee
     from sfumato.learn.files import load, save
     from sfumato.learn.folds import CrossValidation, cross_val_score
+    from sfumato.learn.gradient import NoisyGradientDescent
     from sfumato.learn.kmeans import KMeans
     from sfumato.learn.linear import LinearRegression, Ridge
     from sfumato.learn.logistic import LogisticRegression
@@ -52,8 +54,10 @@ _HOMES = {
     "binning": "KBinsDiscretizer",
     "boosting": "ColumnShape GradientBoosting GradientBoostingClassifier GradientBoostingRegressor PairShape",
     "encoding": "OneHotEncoder",
+    "federated": "FederatedAveraging Guarantee",
     "files": "load save",
     "folds": "CrossValidation cross_val_score",
+    "gradient": "NoisyGradientDescent",
     "kmeans": "KMeans",
     "linear": "LinearRegression Ridge",
     "logistic": "LogisticRegression",
@@ -71,10 +75,12 @@ __all__ = [
     "PCA",
     "ColumnShape",
     "CrossValidation",
+    "FederatedAveraging",
     "FittedAgain",
     "GradientBoosting",
     "GradientBoostingClassifier",
     "GradientBoostingRegressor",
+    "Guarantee",
     "HoldoutSearch",
     "KBinsDiscretizer",
     "KMeans",
@@ -82,6 +88,7 @@ __all__ = [
     "LogisticRegression",
     "MinMaxScaler",
     "Moments",
+    "NoisyGradientDescent",
     "OneHotEncoder",
     "PairShape",
     "Pipeline",

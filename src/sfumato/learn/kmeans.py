@@ -20,7 +20,7 @@ from sfumato.learn._core.seeding import gathered
 from sfumato.learn._core.sums import matrix, moments
 from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.learn.examples import Example, Given
-from sfumato.learn.moments import Scales, Spread
+from sfumato.learn.moments import Scales, Spread, is_signed
 from sfumato.learn.pca import components, length_bound, lengths
 from sfumato.numeric.exact import Rational, as_integer
 from sfumato.random import simulation
@@ -171,8 +171,10 @@ class _Lloyd:
     def __init__(self, rows: Rows, meter: Meter) -> None:
         self.rows, self.meter = rows, meter
         self.weights = weights_of(Scales.of(rows.design).width)
-        number = np.array([coordinate.category is None for coordinate in rows.design.coordinates])
-        self.lower, self.upper = np.where(number, -1.0, 0.0) * self.weights * UNIT, self.weights * UNIT
+        self.lower, self.upper = (
+            np.where(is_signed(rows.design), -1.0, 0.0) * self.weights * UNIT,
+            self.weights * UNIT,
+        )
 
     def spread(self) -> Spread:
         """How far, and in which directions, rows are spread."""

@@ -20,7 +20,7 @@ from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.learn.examples import Example, Given
 from sfumato.numeric.exact import Rational
 
-__all__ = ["Moments", "Scales", "Spread", "names_out"]
+__all__ = ["Moments", "Scales", "Spread", "is_signed", "names_out"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -44,8 +44,9 @@ class Scales(NamedTuple):
         for at, coordinate in enumerate(design.coordinates):
             column = design.columns[coordinate.column]
             if isinstance(column, Number):
-                width[at] = float((column.upper - column.lower) / (1 + design.signed))
-                start[at] = float(column.lower) + design.signed * width[at]
+                signed = design.is_signed(coordinate.column)
+                width[at] = float((column.upper - column.lower) / (1 + signed))
+                start[at] = float(column.lower) + signed * width[at]
         return cls(width, start)
 
 
@@ -116,7 +117,7 @@ class Moments(PrivateEstimator):
         z, (width, start) = _deviations(confidence), Scales.of(self.design_)
         sums, count = self._raw[-1, :-1], self._raw[-1, -1]
         noise = (z * self._noise) ** 2
-        low, high = np.where(_is_number(self.design_), -1.0, 0.0), np.ones(len(sums))
+        low, high = np.where(is_signed(self.design_), -1.0, 0.0), np.ones(len(sums))
         if count > 0 and count**2 > noise:
             middle = sums * count
             reach = np.sqrt(np.maximum(0, middle**2 - (count**2 - noise) * (sums**2 - noise)))
@@ -189,8 +190,9 @@ def names_out(design: Design) -> NDArray[np.object_]:
     return np.array([coordinate.name for coordinate in design.coordinates], dtype=object)
 
 
-def _is_number(design: Design) -> NDArray[np.bool_]:
-    return np.array([coordinate.category is None for coordinate in design.coordinates])
+def is_signed(design: Design) -> NDArray[np.bool_]:
+    """Which coordinates go from −1 to 1, and not from 0."""
+    return np.array([design.is_signed(coordinate.column) for coordinate in design.coordinates])
 
 
 def _deviations(confidence: float) -> float:
