@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sfumato.learn.reports import Report, report, report_selection
     from sfumato.learn.scaling import MinMaxScaler, StandardScaler
     from sfumato.learn.search import HoldoutSearch, RandomSearch, SearchQuote
+    from sfumato.learn.survival.kaplan_meier import KaplanMeier, LogRank
 
 # Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
@@ -69,6 +70,7 @@ _HOMES = {
     "reports": "Report report report_selection",
     "scaling": "MinMaxScaler StandardScaler",
     "search": "HoldoutSearch RandomSearch SearchQuote",
+    "survival.kaplan_meier": "KaplanMeier LogRank",
 }
 
 __all__ = [
@@ -84,7 +86,9 @@ __all__ = [
     "HoldoutSearch",
     "KBinsDiscretizer",
     "KMeans",
+    "KaplanMeier",
     "LinearRegression",
+    "LogRank",
     "LogisticRegression",
     "MinMaxScaler",
     "Moments",

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sfumato.numeric.exact import Rational
     from sfumato.purchase import Bought, Purchase
 
-__all__ = ["Learned", "PrivateClassifier", "PrivateEstimator", "PrivateRegressor"]
+__all__ = ["Learned", "PrivateClassifier", "PrivateEstimator", "PrivateRegressor", "units_of"]
 
 _PRICES = ("epsilon", "delta")
 
@@ -76,6 +76,8 @@ class PrivateEstimator(Habits, BaseEstimator):
 
     signed: ClassVar[bool] = False
     """Whether numbers go to [−1, 1] and not to [0, 1]."""
+    needs_columns: ClassVar[bool] = True
+    """Whether there must be something to learn from beside the target."""
 
     epsilon: Rational | None
     delta: Rational | None
@@ -186,7 +188,7 @@ class PrivateEstimator(Habits, BaseEstimator):
         self._check()
         learned = self._target_declared(names)
         others = [column.name for column in wanted.columns if column.name not in names]
-        if not others:
+        if not others and self.needs_columns:
             raise InvalidParameter("Nothing is left to learn from: name more columns than the target.")
         bounds = paying.public_bounds(self._given_bounds(), wanted, others)
         return paying.Reading(wanted, self._design_of(bounds, others), learned)
@@ -291,7 +293,7 @@ class PrivateEstimator(Habits, BaseEstimator):
         """The same as they came."""
         design, columns = self._columns(X, reset=True)
         size = len(columns) if isinstance(columns, np.ndarray) else len(columns[0])
-        target, whose = self._target(y, size), _units(units, size)
+        target, whose = self._target(y, size), units_of(units, size)
         return Records(design, columns, target, whose, target_column=self._target_unbought())
 
     def _released(self, rows: Rows | Records, meter: Meter) -> tuple[Design, Learned]:
@@ -487,7 +489,8 @@ def _one_a_row(y: Any, size: int) -> NDArray[Any]:
     return values
 
 
-def _units(units: Any, size: int) -> NDArray[np.int64] | None:
+def units_of(units: Any, size: int) -> NDArray[np.int64] | None:
+    """The number of each row's unit, from their ids; None: each row is a unit."""
     if units is None:
         return None
     ids = np.asarray(units)

@@ -266,7 +266,7 @@ class FitQuote:
 
     def __str__(self) -> str:
         """Such as `LogisticRegression on people, from age and sex: epsilon 1, delta 1e-06`."""
-        *first, last = self.columns
+        *first, last = self.columns or ("the target alone",)
         listed = f"{', '.join(first)} and {last}" if first else last
         price = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}"
         said = f"{self.model} on {self.table}, from {listed}: {price} for the whole fit."

@@ -1,0 +1,1 @@
+"""Survival analysis: curves with bands, the log-rank test, hazard ratios; over a public grid of times."""
