@@ -55,7 +55,7 @@ class Curve:
 
     @cached_property
     def rates(self) -> Floats:
-        """The share of those at risk that has an event in each cell, as measured: noise may make it less than 0."""
+        """The share of those at risk that has an event in each cell; noise may make it less than 0."""
         shown = np.maximum(self.at_risk, np.maximum(self.noise, 1.0))
         return np.asarray(np.clip(self.events / shown, -_STEEPEST, _STEEPEST))
 
@@ -68,11 +68,11 @@ class Curve:
 
     @cached_property
     def _hazard(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Cumulated over the clear cells: the hazard, its sampling variance a hazard, its noise, its slack."""
+        """Up to each clear cell: the hazard, its sampling variance a hazard, its noise, its slack."""
         clear = self.clear
         rates, risk = self.rates[:clear], self.at_risk[:clear]
         hazard = np.cumsum(-np.log1p(-rates))
-        # A change of the counts moves the hazard by the first line and, through the number at risk, the second.
+        # Counts of events move the hazard by the first line; numbers at risk by the second.
         moved = np.zeros((clear, len(self.spread)))
         moved[np.arange(clear), np.arange(clear)] = 1 / (risk * (1 - rates))
         moved -= (rates / (risk * (1 - rates)))[:, None] * self.risk[:clear]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,11 +26,11 @@ _MOST_CELLS = 1000
 
 
 class Grid:
-    """Cells of time from 0 to the horizon, and the ticks that durations are held in: 16,383 up to the horizon.
+    """Cells of time from 0 to the horizon, and the ticks of durations: 16,383 up to the horizon.
 
     Somebody is one integer, 2·tick + event. An event is in the cell that ends at its tick or after; who left
-    without one is in the cell that begins at its tick or before: at risk in all cells before that one. Who was
-    seen to the horizon or beyond it is in none, and counts as a survivor.
+    without one is in the cell that begins at its tick or before: at risk in all cells before that one. Who
+    was seen to the horizon or beyond it is in none, and counts as a survivor.
 
     Attributes:
         edges: Where the cells end, the last of them at the horizon.
@@ -61,7 +62,7 @@ class Grid:
 
     def read(self, columns: list[NDArray[Any]], *, flag: bool) -> Integers:
         """The same from columns that a session read: ticks, and codes or multiples of 2**-14."""
-        happened = columns[1] == 1 if flag else columns[1] * 2 >= UNIT
+        happened = columns[1] == 1 if flag else columns[1] >= UNIT // 2
         return np.asarray(columns[0], np.int64) * 2 + happened
 
     def cells(self, target: NDArray[Any]) -> Integers:
@@ -95,7 +96,7 @@ def grid(times: Any, horizon: Any, bins: Any) -> Grid:
 
 
 def _positive(edges: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
-    if edges[0] <= 0 or any(after <= before for before, after in zip(edges, edges[1:], strict=False)):
+    if edges[0] <= 0 or any(after <= before for before, after in pairwise(edges)):
         raise InvalidParameter("times must be above 0 and in rising order.")
     return edges
 
@@ -134,7 +135,7 @@ def _halves(y: Any) -> tuple[Any, Any]:
         return column_of(y, names[0]), column_of(y, names[1])
     if isinstance(y, tuple | list) and len(y) == 2:
         return y[0], y[1]
-    records = np.asarray(y) if y is not None else np.zeros(0)
+    records: NDArray[Any] = np.asarray(y) if y is not None else np.zeros(0)
     if records.dtype.names is not None and len(records.dtype.names) == 2:
         first, second = records.dtype.names
         flag = first if records.dtype[first].kind == "b" else second

@@ -50,11 +50,11 @@ def logrank(curves: Sequence[Curve]) -> LogRank:
     """
     several = len(curves)
     risks, noises = np.array([curve.at_risk for curve in curves]), np.array([curve.noise for curve in curves])
-    enough = (risks >= np.maximum(_FEWEST, _CLEAR * noises)).all(axis=0)
+    enough = np.asarray((risks >= np.maximum(_FEWEST, _CLEAR * noises)).all(axis=0))
     clear = len(enough) if enough.all() else int(np.argmin(enough))
     if not clear:
         raise InvalidParameter(
-            "Some group has too few people beside the noise for a log-rank test: raise epsilon, or join groups."
+            "Some group has too few people beside the noise for this test: raise epsilon, or join groups."
         )
     risk, events = risks[:, :clear], np.array([curve.events[:clear] for curve in curves])
     whole, happened = risk.sum(axis=0), events.sum(axis=0)

@@ -62,8 +62,8 @@ class KaplanMeier(PrivateEstimator):
     curves.band(0.95, group="new"); curves.median_; curves.logrank()
     ```
 
-    Durations beyond the horizon count as survivors, those below 0 as 0. Within a cell, who leaves counts as at
-    risk for half of it (the life table's rule), since durations there are not told apart.
+    Durations beyond the horizon count as survivors, those below 0 as 0. Within a cell, who leaves counts as
+    at risk for half of it (the life table's rule), since durations there are not told apart.
 
     Args:
         epsilon: What the whole fit costs: all groups, bands and tests.
@@ -73,8 +73,8 @@ class KaplanMeier(PrivateEstimator):
         bins: How many equal cells there are.
         groups: The values of the column that tells groups apart; None: everybody is in one. Rows with another
             value are left out.
-        discrete: Whether durations are themselves edges, such as whole months: the estimate is then Kaplan and
-            Meier's own, where who leaves at an edge was at risk in the cell that ends there.
+        discrete: Whether durations are themselves edges, such as whole months: the estimate is then Kaplan
+            and Meier's own, where who leaves at an edge was at risk in the cell that ends there.
 
     Attributes:
         times_: Where the cells end.
@@ -84,8 +84,8 @@ class KaplanMeier(PrivateEstimator):
         median_: When half are left, by the curve; infinity where it is not seen.
 
     Privacy:
-        Claim: that of `PrivateEstimator`: one Gaussian measurement of `Counting.total`. Curves, bands, medians
-        and tests are made of its noisy counts, and cost nothing more.
+        Claim: that of `PrivateEstimator`: one Gaussian measurement of `Counting.total`. Curves, bands,
+        medians and tests are made of its noisy counts, and cost nothing more.
     """
 
     bounds = None
@@ -197,10 +197,11 @@ class KaplanMeier(PrivateEstimator):
         check_is_fitted(self, "times_")
         listed = self.groups_.tolist()
         if not listed and group is None:
-            return self._curves[0]
+            group, listed = 0, [0]
         if group not in listed:
             raise InvalidParameter("Say which of the declared groups: band(0.95, group=…).")
-        return self._curves[listed.index(group)]
+        found: Curve = self._curves[listed.index(group)]
+        return found
 
     def predict(self, times: Any, group: Any = None) -> Floats:
         """The share that survives to each of these times: that of the last cell that has ended by then."""
@@ -247,8 +248,8 @@ class KaplanMeier(PrivateEstimator):
         curve = self._curve(group)
         if not curve.clear:
             raise InvalidParameter(
-                "Too few people are at risk beside the noise for a band that is shown to hold: raise epsilon, "
-                "or join groups."
+                "Too few people are at risk beside the noise for a band that is shown to hold: raise "
+                "epsilon, or join groups."
             )
         return curve
 
@@ -277,7 +278,7 @@ class KaplanMeier(PrivateEstimator):
             [0.0, *self.times_.tolist()],
             panels,
             xlabel="time",
-            note=f"Line: released. Band: the whole curve of the population, at {level * 100:.6g} % confidence.",
+            note=f"Line: released. Band: the curve of the population, at {level * 100:.6g} % confidence.",
             kind="line",
             path=path,
         )
