@@ -12,6 +12,7 @@ FOLDER = Path(__file__).parents[2] / "examples" / "learn"
 
 # What each must tell, and what it is called with: fewer rows are enough to see that it runs.
 TOLD = {
+    "boosting": ({"count": 4_000}, r" 10 +6\d\.\d% +7\d\.\d%"),
     "linear": ({"count": 4_000}, r" 10 +1[12]\.\d+ +-1[45]\.\d+.*Absolute error by group.*on=island"),
     "logistic": ({"count": 6_000}, r"epsilon 1 +[67]\d\.\d%.*income: odds × 1\.[234].*read back: epsilon 1 "),
 }

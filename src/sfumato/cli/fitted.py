@@ -64,7 +64,19 @@ def _centres(model: Any) -> dict[str, Columns]:
     return {"Centres": columns}
 
 
+def _shapes(model: Any) -> dict[str, Columns]:
+    """How far each column moves the score, from its lowest bin to its highest."""
+    return {
+        "How far each column moves the score": {
+            "column": [shape.name for shape in model.shapes_],
+            "bins": [len(shape.scores) for shape in model.shapes_],
+            "moves by": [float(np.ptp(np.asarray(shape.scores), axis=0).max()) for shape in model.shapes_],
+        }
+    }
+
+
 _SHOWN = {
+    "shapes_": _shapes,
     "cluster_centers_": _centres,
     "components_": _components,
     "coef_": _weights,

@@ -35,6 +35,8 @@ KINDS = {
     "linear": "LinearRegression",
     "ridge": "Ridge",
     "poisson": "PoissonRegression",
+    "boosting": "GradientBoostingClassifier",
+    "boosting-numbers": "GradientBoostingRegressor",
     "kmeans": "KMeans",
     "moments": "Moments",
     "pca": "PCA",
