@@ -13,6 +13,8 @@ FOLDER = Path(__file__).parents[2] / "examples" / "learn"
 # What each must tell, and what it is called with: fewer rows are enough to see that it runs.
 TOLD = {
     "boosting": ({"count": 4_000}, r" 10 +6\d\.\d% +7\d\.\d%"),
+    "clusters": ({"size": 2_000}, r"epsilon 10: 0\.7"),
+    "federated": ({"many": 400}, r"local: epsilon inf.*local: epsilon [12]\d"),
     "linear": ({"count": 4_000}, r" 10 +1[12]\.\d+ +-1[45]\.\d+.*Absolute error by group.*on=island"),
     "logistic": ({"count": 6_000}, r"epsilon 1 +[67]\d\.\d%.*income: odds × 1\.[234].*read back: epsilon 1 "),
 }
