@@ -308,7 +308,7 @@ def test_a_budget_that_cannot_pay_refuses_and_nothing_is_read(monkeypatch, epsil
 
 REFUSED = [
     (Moments(), TEXT, None, InvalidParameter),
-    (Moments(epsilon=1), TEXT, None, InvalidParameter),
+    (Moments(delta="1e-6"), TEXT, None, InvalidParameter),
     (Moments(epsilon=-1, delta="1e-6"), TEXT, None, InvalidParameter),
     (Moments(1, "1e-6"), "SELECT note FROM people", None, InvalidParameter),  # nothing is declared
     (Moments(1, "1e-6", {"note": (0, 1)}), "SELECT note FROM people", None, QueryRefused),
@@ -445,3 +445,22 @@ def test_parameters_are_the_same_exactly_if_they_are_equal():
     assert plain({"a": 1, "b": 2}) == plain({"b": 2, "a": 1})
     with pytest.raises(InvalidParameter, match="weights cannot be put on record"):
         plain(object(), "weights")
+
+
+def test_delta_that_nobody_names_is_what_the_budget_spares(session):
+    model = Moments(epsilon=1)
+    assert "delta 0.0001 (a hundredth of the budget's)" in str(model.quote(session, TEXT))
+    model.fit(session, TEXT)
+    assert model.receipt.loss.point == (1, Fraction(1, 10_000))
+    assert model.receipt.memo["unnamed"] == "delta"
+    assert session.balance().spent_delta == Fraction(1, 10_000)
+    assert "on record" in str(model.quote(session, TEXT))
+
+
+def test_a_budget_without_delta_pays_for_no_fit():
+    with sf.Session(table(rows_of()), budget=sf.Budget(10)) as made:
+        with pytest.raises(InvalidParameter, match="delta=1e-6"):
+            Moments(epsilon=1).fit(made, TEXT)
+        with pytest.raises(BudgetExceeded):
+            Moments(epsilon=1, delta=1e-6).fit(made, TEXT)
+        assert made.balance().spent == 0

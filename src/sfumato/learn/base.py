@@ -59,7 +59,7 @@ class PrivateEstimator(Habits, BaseEstimator):
 
     Args:
         epsilon: What the whole fit costs.
-        delta: Likewise.
+        delta: Likewise; on a session, what its budget spares for a question unless it is given.
         bounds: What is public about each column: a dictionary by column, of pairs (lower, upper) and of
             lists of categories; or a pair of numbers or arrays for all columns. Never read off the data:
             "auto", for a column or for all, buys bounds of numbers with a tenth of the price (`bounds_`,
@@ -197,8 +197,9 @@ class PrivateEstimator(Habits, BaseEstimator):
         self, session: Session, rows: Any, target: Any, parameters: Any
     ) -> tuple[paying.Reading, Purchase[Kept]]:
         """What a fit on a session reads and buys."""
-        paid = self._price()
         reading = self._reading(session, rows, target, parameters)
+        spare = paying.spared(session, reading) if self.delta is None else None
+        paid = self._price(None if spare is None else spare.delta)
         names = [column.name for column in reading.target]
         given = {key: value for key, value in self.get_params(deep=False).items() if key not in _PRICES}
         facts = [
@@ -218,7 +219,9 @@ class PrivateEstimator(Habits, BaseEstimator):
                 bounds |= dict.fromkeys(names, self._bought_target)
             return released, bounds
 
-        return reading, paying.purchase(session, reading, paid, facts=facts, words=words, learn=learn)
+        return reading, paying.purchase(
+            session, reading, paid, facts=facts, words=words, learn=learn, spare=spare
+        )
 
     def _given_back(self, reading: paying.Reading, bought: Bought[Kept]) -> None:
         """Makes this the model that was bought: now, or before."""
@@ -268,10 +271,12 @@ class PrivateEstimator(Habits, BaseEstimator):
             raise InvalidParameter("Nothing is read here, so nothing is paid: leave epsilon and delta out.")
         self._check()
 
-    def _price(self) -> GaussianLoss:
-        if self.epsilon is None or self.delta is None:
+    def _price(self, spared: Fraction | None = None) -> GaussianLoss:
+        """The price of the whole fit, with what a session's budget spares of delta where none is named."""
+        delta = spared or None if self.delta is None else self.delta
+        if self.epsilon is None or delta is None:
             raise InvalidParameter("Say what the fit may cost: epsilon=1, delta=1e-6.")
-        return price(self.epsilon, self.delta)
+        return price(self.epsilon, delta)
 
     def _check(self) -> None:
         """Refuses parameters that contradict each other, before anything is read."""

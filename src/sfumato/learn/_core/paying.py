@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,6 +24,7 @@ from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.session_rows import SessionRows, engine_moments
 from sfumato.learn._core.written import Kept
 from sfumato.ledger import Memo, Right
+from sfumato.ledger.spare import Spare
 from sfumato.numeric.exact import show
 from sfumato.purchase import Bought, Purchase, is_no_dearer, known
 from sfumato.session.rows_wanted import (
@@ -159,6 +161,19 @@ class Reading:
         return integers, target(list(read.columns[len(self.design.columns) :])), read.units
 
 
+def spared(session: Session, reading: Reading) -> Spare:
+    """What the budget spares of delta for a fit that names none; 0 where it has none.
+
+    Where nothing is left, it is priced as if there were: a fit on record is found so, and the debit refuses
+    what is not.
+    """
+    budget = session.dataset_with(session.tables[reading.wanted.table]).budget
+    spare = session.ledger.spare(reading.wanted.dataset)
+    if spare.delta or not budget.delta:
+        return spare
+    return replace(spare, delta=budget.hundredth, told=f"a hundredth of the budget's, though {spare.told}")
+
+
 def _way(column: Declared, steps: int, *, plain: bool) -> Taking:
     if isinstance(column, Category):
         return Coded(column.values)
@@ -173,6 +188,7 @@ def purchase(
     facts: Any,
     words: str,
     learn: Callable[[Right, Meter], Released],
+    spare: Spare | None = None,
 ) -> Purchase[Kept]:
     """The one purchase that a whole fit is.
 
@@ -183,6 +199,7 @@ def purchase(
         facts: All else that the answer depends on but the price, as plain data.
         words: What is learned, for people.
         learn: From the right to read and the noise to what is released, and the bounds that were bought.
+        spare: Where delta comes from, if nobody named it.
 
     Privacy:
         Claim: what is recorded carries `paid`. The debit is for the loss of a Gaussian filter, and each draw
@@ -212,7 +229,15 @@ def purchase(
         dataset=reading.wanted.dataset,
         loss=gate.loss,
         fingerprint=hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest(),
-        memo=Memo("fit", words, epsilon, delta, "gaussian", reading.wanted.table),
+        memo=Memo(
+            "fit",
+            words,
+            epsilon,
+            delta,
+            "gaussian",
+            reading.wanted.table,
+            unnamed=() if spare is None else ("delta",),
+        ),
         answer=answer,
         write=Kept.to_bytes,
         read_back=Kept.from_bytes,
@@ -253,6 +278,7 @@ class FitQuote:
         loss: What the ledger is charged.
         note: What the ledger says: that it is on record, or more than what is left; else empty.
         bounds: Which part of it pays for bounds; None: all are declared.
+        delta_told: Where delta comes from, if nobody named it.
     """
 
     model: str
@@ -263,12 +289,14 @@ class FitQuote:
     loss: GaussianLoss
     note: str
     bounds: BoundsPaid | None = None
+    delta_told: str = ""
 
     def __str__(self) -> str:
         """Such as `LogisticRegression on people, from age and sex: epsilon 1, delta 1e-06`."""
         *first, last = self.columns or ("the target alone",)
         listed = f"{', '.join(first)} and {last}" if first else last
-        price = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}"
+        told = f" ({self.delta_told})" if self.delta_told else ""
+        price = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}{told}"
         said = f"{self.model} on {self.table}, from {listed}: {price} for the whole fit."
         return " ".join(part for part in (said, str(self.bounds or ""), self.note) if part)
 
@@ -302,6 +330,7 @@ def quoted(session: Session, wanted: Purchase[Kept], reading: Reading, model: st
         epsilon=wanted.memo.epsilon,
         delta=wanted.memo.delta,
         loss=wanted.loss,  # type: ignore[arg-type]
+        delta_told=spared(session, reading).told if wanted.memo.unnamed else "",
         note=note,
         bounds=bounds_price(price(wanted.memo.epsilon, wanted.memo.delta).rho, reading.unbought),
     )

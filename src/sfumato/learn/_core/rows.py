@@ -18,7 +18,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 BLOCK = 1 << 12
 """How many rows are worked on at a time: integers below 2**41 add up exactly over them as floats."""
-_MOST_ROWS, _MOST_OF_UNIT = 1 << 28, 1 << 20
+_MOST_OF_UNIT = 1 << 20
 
 
 class Rows:
@@ -42,8 +42,6 @@ class Rows:
         *,
         exchange: bool = False,
     ) -> None:
-        if len(integers) > _MOST_ROWS:
-            raise InvalidParameter("A fit takes at most 2**28 rows.")
         self.design, self.exchange = design, exchange
         if units is not None:
             if len(units) and np.bincount(np.unique(units, return_inverse=True)[1]).max() > _MOST_OF_UNIT:
