@@ -144,6 +144,7 @@ def test_a_budget_without_delta_is_told(cli, town):
 def test_short_names_are_of_models_and_every_model_can_be_named():
     models = {name for name in learn.__all__ if isinstance(getattr(learn, name), type)}
     models = {name for name in models if issubclass(getattr(learn, name), PrivateEstimator)}
+    models.discard("Pipeline")  # its parts are made in Python
     assert set(KINDS.values()) <= models
     for name in sorted(models):
         made = _maker(name.lower())(ModelOptions(epsilon="1", delta="1e-6"), None)

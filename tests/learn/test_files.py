@@ -14,6 +14,7 @@ from sfumato.learn.examples import examples, flat
 from sfumato.testing import seeded
 
 FIRST = {type(example.make()).__name__: example for example in reversed(examples())}
+WHOLE = FIRST.pop("Pipeline")
 
 
 def fitted(example):
@@ -39,6 +40,12 @@ def test_every_model_comes_back_from_its_file(name, tmp_path):
             assert np.array_equal(mine, theirs)
     learn.save(again, tmp_path / "again.json")
     assert (tmp_path / "again.json").read_text() == text
+
+
+def test_a_pipeline_is_refused_with_nothing_written(tmp_path):
+    with pytest.raises(InvalidParameter, match="cannot be written"):
+        learn.save(fitted(WHOLE), tmp_path / "m.json")
+    assert not list(tmp_path.iterdir())
 
 
 def moments(bounds=None, X=None):

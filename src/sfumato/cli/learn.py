@@ -229,7 +229,8 @@ def _maker(kind: str) -> Any:
 
     known = {name.lower(): name for name in models.__all__} | KINDS
     named = getattr(models, known.get(kind.lower(), ""), None)
-    if not isinstance(named, type) or not issubclass(named, PrivateEstimator):
+    is_model = isinstance(named, type) and issubclass(named, PrivateEstimator)
+    if named is None or not is_model or "steps" in named._get_param_names():  # a pipeline is made in Python
         raise InvalidParameter(f"There is no model {kind[:40]!r}: say one of {', '.join(KINDS)}.")
 
     def make(options: ModelOptions, balance: Balance) -> PrivateEstimator:
