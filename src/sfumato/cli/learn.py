@@ -230,7 +230,7 @@ def _maker(kind: str) -> Any:
     known = {name.lower(): name for name in models.__all__} | KINDS
     named = getattr(models, known.get(kind.lower(), ""), None)
     is_model = isinstance(named, type) and issubclass(named, PrivateEstimator)
-    if named is None or not is_model or "steps" in named._get_param_names():  # a pipeline is made in Python
+    if named is None or not is_model or named is models.Pipeline:  # whose parts are made in Python
         raise InvalidParameter(f"There is no model {kind[:40]!r}: say one of {', '.join(KINDS)}.")
 
     def make(options: ModelOptions, balance: Balance) -> PrivateEstimator:
@@ -242,7 +242,8 @@ def _maker(kind: str) -> Any:
                 free = ", ".join(one for one in taken if one not in ("epsilon", "delta"))
                 raise InvalidParameter(f"--set takes NAME=VALUE, and {named.__name__} has: {free}.")
             given[name] = _parameter(value)
-        return named(**given)
+        made: PrivateEstimator = named(**given)
+        return made
 
     return make
 

@@ -258,7 +258,8 @@ def _read(facts: Mapping[str, Any]) -> PrivateEstimator:
     model._check()
     names = [name for name, _ in columns]
     # As the class makes it, between the bounds that the fit had: declared, a session's, or bought.
-    design = kind(**{**given, "bounds": dict(columns)})._design(names)
+    own = {"bounds": dict(columns)} if "bounds" in given else {}
+    design = kind(**{**given, **own})._design(names)
     said = model._design(names).columns
     if any(mine != column for mine, column in zip(said, design.columns, strict=True) if not _is_bought(mine)):
         raise ValueError("columns that contradict the bounds")
