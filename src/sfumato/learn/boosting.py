@@ -234,7 +234,8 @@ class GradientBoostingClassifier(PrivateClassifier, _Boosting):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[likeliest])
 
 
 GradientBoosting = GradientBoostingClassifier

@@ -43,7 +43,8 @@ class TwoClasses(PrivateClassifier):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likelier class of each row."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.intp)])
+        second = self.decision_function(X) > 0
+        return np.asarray(self.classes_[second.astype(np.intp)])
 
     def predict_proba(self, X: Any) -> Floats:
         """The chance of each class, a line a row."""

@@ -76,7 +76,10 @@ class Session(NotAList):
             column.
     """
 
-    _not_a_list = 'Ask about a table: s.table("visits"), s.sql("SELECT COUNT(*) AS n FROM visits").'
+    _not_a_list = (
+        'Ask about a table: s.table("visits"), s.sql("SELECT COUNT(*) AS n FROM visits"); '
+        "rows are not handed out, nor can searches of scikit-learn take them."
+    )
 
     def __init__(
         self,
