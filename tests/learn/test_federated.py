@@ -159,3 +159,8 @@ def test_unusable_parameters_are_refused(wrong):
 def test_more_clients_than_are_enrolled_are_refused():
     with pytest.raises(InvalidValue, match="enrolled"):
         FederatedAveraging(1, "1e-6", **CLASSES, enrolled=3).fit(*clients(2)[:2])
+
+
+def test_a_session_takes_no_enrolled_clients():
+    with pytest.raises(InvalidParameter, match="leave enrolled out"):
+        FederatedAveraging(1, "1e-6", **CLASSES, enrolled=3)._reading(None, "people", "label", None)
