@@ -255,3 +255,14 @@ def test_intervals_hold(kind):
 def test_intervals_hold_no_more_than_one_percent_less_often(kind, size, slopes, epsilon):
     rate, count = held(kind, 1500, size, slopes, epsilon)
     assert rate > 0.94 - 2 * (0.95 * 0.05 / count) ** 0.5, rate
+
+
+def test_categories_do_not_drift_against_the_intercept():
+    rng = np.random.default_rng(0)
+    codes, labels = rng.integers(0, 2, 3000), rng.integers(0, 2, 3000)
+    frame = pa.table({"sex": np.array(["F", "M"])[codes], "age": rng.uniform(0, 1, 3000)})
+    with seeded("drift"):
+        model = LogisticRegression(1, 1e-6, {"sex": ["F", "M"], "age": (0, 1)}, [0, 1]).fit(frame, labels)
+    assert np.abs(model.coef_).max() < 2
+    assert abs(model.intercept_[0]) < 2
+    assert model.coef_[0, 0] + model.coef_[0, 1] == pytest.approx(model.intercept_[0])

@@ -79,7 +79,7 @@ class LinearRegression(Trusted, PrivateRegressor):
         penalty = np.append(self._penalty(rows) * near.standard.rate**2 / count, 0.0)
         weights, covariance = _descended(near, weights, penalty, float(np.sqrt(variance)))
         return {
-            "weights": near.standard.back(weights)[:, 0],
+            "weights": near.back(rows.design, weights)[:, 0],
             "covariance": near.standard.back(near.standard.back(covariance).T),
             "signs": trust_signs(near, near.curvature, near.plenty),
         }

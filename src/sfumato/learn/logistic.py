@@ -83,7 +83,7 @@ class LogisticRegression(Trusted, PrivateClassifier):
             weights, covariance, bent = _newton(near, start, found)
             plenty = near.plenty
         return {
-            "weights": near.standard.back(weights),
+            "weights": near.back(rows.design, weights),
             "covariance": near.standard.back(near.standard.back(covariance).T),
             "signs": trust_signs(near, bent, plenty),
         }

@@ -82,9 +82,8 @@ class PoissonRegression(PrivateRegressor):
         mean = max(mean, min(1.0, 1 / count))
         weights = np.zeros((near.standard.width, 1))
         weights[-1] = np.log(mean)
-        return {
-            "weights": near.standard.back(_descended(near, weights, mean, float(np.sqrt(variance))))[:, 0]
-        }
+        weights = _descended(near, weights, mean, float(np.sqrt(variance)))
+        return {"weights": near.back(rows.design, weights)[:, 0]}
 
     def _set(self, learned: Learned) -> None:
         self._most = float(self._target_column().upper)

@@ -9,7 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.learn._core.design import BITS, UNIT
+from sfumato.learn._core.declared import Category
+from sfumato.learn._core.design import BITS, UNIT, Design
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.standard import REACH, Curvature, Standard, averages, curvature, parts, standard
@@ -93,6 +94,29 @@ class Field:
         """A step, made shorter where it would move margins by more than so much on average."""
         moved = float(np.sqrt(np.sum(step * (self.curvature.matrix @ step))))
         return step * min(1.0, most / moved) if moved > 0 else step
+
+    def back(self, design: Design, weights: Floats) -> Floats:
+        """Weights of the coordinates as they were read, the intercept last.
+
+        One more for all categories of a column and one less for the intercept is the same for every row in
+        one of them. Where rows in none of them are too few to be seen, noise would move the two against each
+        other at will: there the shortest weights are taken that say the same of all other rows.
+        """
+        found, scale, ridge = self.standard.back(weights), self.standard, self.curvature.ridge
+        unseen = list[Floats]()
+        for column, declared in enumerate(design.columns):
+            if isinstance(declared, Category):
+                those = np.array([coordinate.column == column for coordinate in design.coordinates])
+                near = np.append(np.where(those, 1 / scale.rate, 0.0), scale.centre[those].sum() - 1)
+                # The matrix has the ridge in it, which is √width times the noise of one direction.
+                if near @ self.curvature.matrix @ near <= ridge * (1 + 2 / np.sqrt(scale.width)) * (
+                    near @ near
+                ):
+                    unseen.append(np.append(np.where(those, 1.0, 0.0), -1.0))
+        if unseen:
+            ways = np.array(unseen).T
+            found = found - ways @ np.linalg.solve(ways.T @ ways, ways.T @ found)
+        return found
 
     def average(self, weights: Floats, line: Residuals, share: Fraction) -> float:
         """About the mean over units of a number between 0 and 1.
