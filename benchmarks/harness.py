@@ -50,6 +50,7 @@ DISTRIBUTIONS = (
     "pure-ldp",
     "multi-freq-ldpy",
     "scikit-learn",
+    "interpret-core",
     "pandas",
     "pycanon",
     "anjana",
