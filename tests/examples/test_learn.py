@@ -17,6 +17,9 @@ TOLD = {
     "federated": ({"many": 400}, r"local: epsilon inf.*local: epsilon [12]\d"),
     "linear": ({"count": 4_000}, r" 10 +1[12]\.\d+ +-1[45]\.\d+.*Absolute error by group.*on=island"),
     "logistic": ({"count": 6_000}, r"epsilon 1 +[67]\d\.\d%.*income: odds × 1\.[234].*read back: epsilon 1 "),
+    "moments": ({"count": 4_000}, r" 10 +-0\.5\d +0\.[56]\d +0\.[56]\d +1\.00.*stress +\d\.\d+ +from"),
+    "pipeline": ({"count": 6_000}, r"as it is +6\d\.\d%.*equal counts +7\d\.\d%.*all +rho .*epsilon 1,"),
+    "poisson": ({"count": 4_000}, r" 10 +1\.0[12]\d +1\.[01]\d+ +0\.[67]\d+.*rested driver"),
 }
 
 
