@@ -27,6 +27,7 @@ from benchmarks.learn_adult import (
     scores,
 )
 from benchmarks.learn_boosting import boosting
+from benchmarks.learn_clusters import clusters
 from benchmarks.learn_speed import speed
 
 SQUARES = {0.1: 0.025, 1.0: 0.135, 10.0: 0.175}
@@ -150,4 +151,4 @@ def _r2(truth: Floats, guess: Floats) -> float:
     return float(1 - ((truth - guess) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
 
 
-PARTS = (logistic, linear, boosting, speed)
+PARTS = (logistic, linear, boosting, clusters, speed)

@@ -1,6 +1,8 @@
-"""What benchmarks share: each call is a question of its own, paid for anew."""
+"""What benchmarks share: each call is a question of its own, paid for anew; fits that are timed do run."""
 
 import pyarrow as pa
+import pytest
+from benchmarks import learn_speed
 from benchmarks.visits import asked
 
 import sfumato as sf
@@ -18,3 +20,13 @@ def test_each_call_is_paid_for_anew():
         call = asked(session, "SELECT COUNT(*) AS n FROM visits")
         assert [call().num_rows for _ in range(3)] == [1, 1, 1]
         assert session.balance().spent == 1
+
+
+@pytest.mark.parametrize("family", learn_speed.TURNS)
+def test_each_fit_that_is_timed_says_what_it_took(family, monkeypatch, capsys):
+    monkeypatch.setattr(learn_speed, "ROWS", 200)
+    monkeypatch.setattr("sys.argv", ["learn_speed", family, "sfumato"])
+    learn_speed.main()
+    wall, cpu, peak = map(float, capsys.readouterr().out.split())
+    assert min(wall, cpu) >= 0
+    assert peak > 1
