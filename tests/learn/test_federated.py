@@ -164,3 +164,16 @@ def test_more_clients_than_are_enrolled_are_refused():
 def test_a_session_takes_no_enrolled_clients():
     with pytest.raises(InvalidParameter, match="leave enrolled out"):
         FederatedAveraging(1, "1e-6", **CLASSES, enrolled=3)._reading(None, "people", "label", None)
+
+
+@pytest.mark.parametrize("noise", [0.5, -0.5, 1.5, 0.49])
+def test_an_update_moves_the_sum_by_no_more_than_itself_whatever_the_noise(noise):
+    class Fixed:
+        def release(self, values):
+            return values + noise
+
+    step, clip = 2.0**-20, Fraction(3, 2**21)
+    alone = federated._summed(np.zeros((0, 1)), clip, Fixed(), 3)
+    for update in range(-2, 3):
+        total = federated._summed(np.array([[update * step]]), clip, Fixed(), 3)
+        assert abs(int(total.values[0]) - int(alone.values[0])) <= total.sensitivity

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato import learn
 from sfumato.errors import InvalidParameter
 from sfumato.learn.examples import examples
 from sfumato.learn.pca import PCA
@@ -64,4 +65,22 @@ def test_too_many_components_are_refused_before_they_are_paid():
     with session_of(EXAMPLES["PCA"].right, [0, 1]) as session:
         with pytest.raises(InvalidParameter, match="n_components"):
             PCA(epsilon=1, delta="1e-6", n_components=3).fit(session, "SELECT x0, x1 FROM t")
+        assert session.balance().spent == 0
+
+
+@pytest.mark.parametrize(
+    "kind", ["LogisticRegression", "LinearRegression", "Ridge", "PoissonRegression", "KMeans"]
+)
+def test_more_categories_than_a_model_takes_are_refused_before_they_are_paid(kind):
+    listed = {name: [f"{name}{place}" for place in range(700)] for name in ("a", "b")}
+    held = pa.table({"a": ["a1", "a2"], "b": ["b1", None], "y": [0.0, 1.0], "z": [True, False]})
+    schema = {"a": sf.Text(), "b": sf.Text(), "y": sf.Float(0, 1), "z": sf.Bool()}
+    table = sf.PrivateTable("t", source=held, unit=sf.PrivacyUnit.row(), schema=schema)
+    target = {"LogisticRegression": "z", "KMeans": None}.get(kind, "y")
+    text = f"SELECT a, b{'' if target is None else f', {target}'} FROM t"
+    model = getattr(learn, kind)(epsilon=1, delta="1e-6", bounds=listed)
+    with sf.Session(table, budget=sf.Budget(5, "0.5")) as session:
+        for ask in (model.quote, model.fit):
+            with pytest.raises(InvalidParameter, match="coordinates"):
+                ask(session, text, target=target)
         assert session.balance().spent == 0

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline as Chain
 import sfumato as sf
 from sfumato import learn
 from sfumato.errors import BudgetExceeded, InvalidParameter
-from sfumato.learn._core.declared import Number
+from sfumato.learn._core.declared import Following, Number, declared, number
 from sfumato.learn._core.features import Source, features_of
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
@@ -310,3 +310,18 @@ def test_a_pickled_pipeline_predicts_the_same():
     again = pickle.loads(pickle.dumps(fitted))
     assert again.predict_proba(X).tolist() == fitted.predict_proba(X).tolist()
     assert again.loss == fitted.loss
+
+
+def test_a_delta_that_is_not_named_is_what_the_budget_spares(session):
+    made = hot(delta=None)
+    assert "delta" in str(made.quote(session, TEXT, target="rich"))
+    made.fit(session, TEXT, target="rich")
+    assert made.receipt is not None
+    assert made.split_.rho == made.loss.rho
+
+
+def test_columns_of_one_name_are_refused():
+    # Bins of a column weigh as one: those of two columns of one name would weigh as one, too.
+    for bounds in ((0, 1), {"a": (0, 1)}, "auto", Following([number("a", 0, 1)] * 2)):
+        with pytest.raises(InvalidParameter, match="same name"):
+            declared(bounds, ["a", "a"])

@@ -175,3 +175,17 @@ def test_coordinates_end_where_the_bounds_do():
     slopes, start = design.own_scale(np.array([2.0, 0.5, -0.5, 7.0, 1.0]))
     assert slopes.tolist() == [0.2, 0.5, -0.5, 0.0]
     assert start == 1.0
+
+
+def test_how_much_a_unit_is_shortened_does_not_depend_on_the_order_of_its_rows():
+    class Long(Rows):
+        def squares(self):
+            return self.held.astype(np.float64)
+
+    design = Design([number("a", 0, 1)], intercept=False)
+    rows = Long(design, np.zeros((3, 1), np.int16), None, np.zeros(3, np.int64))
+    found = set()
+    for squares in ([2**53, 1, 1], [1, 1, 2**53], [1, 2**53, 1]):
+        rows.held = np.array(squares)
+        found |= set(sums._factors(rows, Fraction(1), target=False).tolist())
+    assert found == {(1 - 2.0**-30) * np.sqrt(UNIT**2 / (2**53 + 2))}

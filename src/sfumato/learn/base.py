@@ -78,6 +78,8 @@ class PrivateEstimator(Habits, BaseEstimator):
     """Whether numbers go to [−1, 1] and not to [0, 1]."""
     needs_columns: ClassVar[bool] = True
     """Whether there must be something to learn from beside the target."""
+    widest: ClassVar[int | None] = None
+    """How many coordinates the columns may have; None: any number."""
 
     epsilon: Rational | None
     delta: Rational | None
@@ -285,9 +287,15 @@ class PrivateEstimator(Habits, BaseEstimator):
         return self._design_of(self._given_bounds(), names)
 
     def _design_of(self, bounds: Any, names: list[str]) -> Design:
-        return Design(
+        design = Design(
             declared(bounds, names), intercept=getattr(self, "fit_intercept", True), signed=self.signed
         )
+        if self.widest is not None and len(design.coordinates) > self.widest:
+            raise InvalidParameter(
+                f"{type(self).__name__} takes at most {self.widest:,} coordinates, one for each number and "
+                "for each category: leave some out."
+            )
+        return design
 
     def _rows(self, X: Any, y: Any, units: Any) -> Rows | Records:
         """The rows of arrays or a frame: as integers, unless there are bounds to buy first."""

@@ -217,11 +217,12 @@ def _summed(changed: Floats, clip: Fraction, local: Gaussian | None, enrolled: i
         as many clients add noise, whoever of them has rows.
     """
     lines = clipped(np.trunc(changed / float(_STEP)).astype(np.int64), clip / _STEP)
+    total = lines.sum(axis=0)
     if local is not None and enrolled is not None:
-        sent = np.zeros((max(enrolled, len(lines)), lines.shape[1]), np.int64)
-        sent[: len(lines)] = lines
-        lines = np.rint(local.release(sent)).astype(np.int64)
-    return Total(lines.sum(axis=0), clip / _STEP, _STEP)
+        # Drawn by itself: a report that is rounded whole could move by more than the update does.
+        silent = np.zeros((max(enrolled, len(lines)), lines.shape[1]), np.int64)
+        total = total + np.rint(local.release(silent)).astype(np.int64).sum(axis=0)
+    return Total(total, clip / _STEP, _STEP)
 
 
 def examples() -> tuple[Example, ...]:

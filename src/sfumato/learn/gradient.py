@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.learn._core.curves import logistic
+from sfumato.learn._core.design import Design
 from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.sums import RESIDUAL_BITS, gradients
+from sfumato.learn._core.sums import MOST_COLUMNS, RESIDUAL_BITS, gradients
 from sfumato.learn.base import Learned, PrivateClassifier
 from sfumato.learn.examples import Example, Given
 from sfumato.numeric.exact import Rational, as_integer, positive
@@ -104,6 +105,12 @@ class NoisyGradientDescent(TwoClasses):
             raise InvalidParameter("rate must be above 0 and at most 1000.")
         if self.objective not in ("logistic", "squared"):
             raise InvalidParameter('objective must be "logistic" or "squared".')
+
+    def _design_of(self, bounds: Any, names: list[str]) -> Design:
+        design = super()._design_of(bounds, names)
+        if design.most > MOST_COLUMNS:
+            raise InvalidParameter(f"Gradient descent takes at most {MOST_COLUMNS - 1:,} columns.")
+        return design
 
     def _learn(self, rows: Rows, meter: Meter) -> Learned:
         share = Fraction(1, self.steps + 1)

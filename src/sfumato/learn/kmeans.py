@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn._core.cells import Cells, Lengths, cells, farthest, nearest, weights_of
+from sfumato.learn._core.cells import MOST_COLUMNS, Cells, Lengths, cells, farthest, nearest, weights_of
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
@@ -77,6 +77,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
     """
 
     signed = True
+    widest = MOST_COLUMNS
 
     def __init__(
         self,

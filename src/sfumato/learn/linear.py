@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.learn._core.declared import Number
-from sfumato.learn._core.descent import Field, field
+from sfumato.learn._core.descent import WIDEST, Field, field
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
@@ -60,6 +60,8 @@ class LinearRegression(Trusted, PrivateRegressor):
         residuals' squares, and `gradients` cut to a length; shares, lengths and steps follow from noisy
         answers alone.
     """
+
+    widest = WIDEST
 
     def __init__(
         self,

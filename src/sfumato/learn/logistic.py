@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.learn._core.curves import chances, logistic
-from sfumato.learn._core.descent import Field, field
+from sfumato.learn._core.descent import WIDEST, Field, field
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.standard import Curvature, averages
@@ -58,6 +58,8 @@ class LogisticRegression(Trusted, PrivateClassifier):
         Claim: that of `PrivateEstimator`. Proof: `averages` of labels, `means`, `curvature`, and `gradients`
         cut to a length; shares, lengths and steps follow from noisy answers alone.
     """
+
+    widest = WIDEST
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from sfumato.learn._core.declared import Declared, Following, Unbought, declared
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.features import Feature, Source, features_of
 from sfumato.learn._core.frames import names_of
-from sfumato.learn._core.meter import Meter
+from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.splitting import Split, shares_of
 from sfumato.learn._core.tabled import is_stateless, public_rows, tabled
@@ -124,7 +124,8 @@ class Pipeline(PrivateEstimator, Chain):
     def split_(self) -> Split:
         """How the price is split: a line for each step as text."""
         names = [name for name, _ in self._parts()]
-        return Split.of(names, self._shares(), self._price())
+        paid = getattr(self, "_paid", None)
+        return Split.of(names, self._shares(), paid if isinstance(paid, GaussianLoss) else self._price())
 
     def quote(
         self, session: Any = None, rows: Any = None, *, target: Any = None, parameters: Any = None
@@ -246,8 +247,8 @@ class Pipeline(PrivateEstimator, Chain):
         for name, step, features in self._fitted(self.design_, found, lambda step: step):
             names = [feature.column.name for feature in features]
             if isinstance(step, PrivateEstimator):
-                price = GaussianLoss(self._price_paid().rho * paid[name]) if name in paid else NO_LOSS
-                step._paid, step._receipt, step.n_features_in_ = price, self._receipt, len(names)
+                cost = GaussianLoss(self._price_paid().rho * paid[name]) if name in paid else NO_LOSS
+                step._paid, step._receipt, step.n_features_in_ = cost, self._receipt, len(names)
                 _name(step, names, named=named)
             else:
                 step.fit(public_rows(features))
@@ -284,17 +285,19 @@ class Pipeline(PrivateEstimator, Chain):
         self, session: Session, rows: Any, target: Any, parameters: Any
     ) -> tuple[paying.Reading, Purchase[Kept]]:
         reading, wanted = super()._purchase(session, rows, target, parameters)
-        self._rehearse(reading.design)
+        assert wanted.memo.epsilon is not None
+        assert wanted.memo.delta is not None  # the budget's, where none is named
+        self._rehearse(reading.design, price(wanted.memo.epsilon, wanted.memo.delta))
         return reading, wanted
 
-    def _rehearse(self, design: Design) -> None:
+    def _rehearse(self, design: Design, paid: GaussianLoss) -> None:
         """Goes through all steps on a table without rows: what they refuse is refused before it is paid."""
         columns: list[Declared] = [
             number(column.name, 0, 1) if isinstance(column, Unbought) else column for column in design.columns
         ]
         plain = design.with_columns(columns)
         nobody = np.zeros((0, len(plain.coordinates)), np.int16)
-        copy(self)._learn(Rows(plain, nobody, np.zeros(0, np.int64)), Meter.alone(self._price()))
+        copy(self)._learn(Rows(plain, nobody, np.zeros(0, np.int64)), Meter.alone(paid))
 
     def _target(self, y: Any, size: int) -> NDArray[Any] | None:
         return super()._target(y, size) if (last := self._last) is None else last._target(y, size)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.learn._core.curves import decay
-from sfumato.learn._core.descent import Field, field
+from sfumato.learn._core.descent import WIDEST, Field, field
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS
@@ -55,6 +55,8 @@ class PoissonRegression(PrivateRegressor):
         residuals' squares, and `gradients` cut to a length; shares, lengths and steps follow from noisy
         answers alone.
     """
+
+    widest = WIDEST
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sfumato.learn.examples import Example
 
     Given: TypeAlias = Rows | Records
+    Forge: TypeAlias = Callable[[Total, float], NDArray[np.float64]]
 
 __all__ = ["check_fit", "check_noise", "check_pair"]
 
@@ -29,8 +30,14 @@ _FALSE_ALARM = 1e-9
 class _Recording(Meter):
     """A meter that remembers what it was asked, and answers with noise or with what it is told."""
 
-    def __init__(self, honest: Meter, told: Sequence[NDArray[np.float64]] | None = None) -> None:
+    def __init__(
+        self,
+        honest: Meter,
+        told: Sequence[NDArray[np.float64]] | None = None,
+        forge: Forge | None = None,
+    ) -> None:
         super().__init__(honest.rho, honest._take, exchange=honest._moves == 2)
+        self._forge = forge
         self.asked: list[tuple[Total, Fraction]] = []
         self.answers: list[NDArray[np.float64]] = []
         self._told = told
@@ -38,7 +45,9 @@ class _Recording(Meter):
     def noisy(self, total: Total, share: Rational) -> NDArray[np.float64]:
         self.asked.append((total, as_fraction(share, "share")))
         honest = super().noisy(total, share)
-        if self._told is None:
+        if self._forge is not None:
+            answer = self._forge(total, self.sigma(total.sensitivity * total.step, share))
+        elif self._told is None:
             answer = honest
         else:
             place = len(self.asked) - 1
@@ -81,8 +90,23 @@ def check_noise(model: PrivateEstimator, rows: Rows | Records, *, least: int = 2
     assert low <= squares <= high, f"the noise has {squares / count:.3g} of the variance that is paid for"
 
 
-def check_pair(model: PrivateEstimator, left: Given, other: PrivateEstimator, right: Given) -> None:
+def check_pair(
+    model: PrivateEstimator,
+    left: Given,
+    other: PrivateEstimator,
+    right: Given,
+    *,
+    forge: Forge | None = None,
+) -> None:
     """A fit on one table, then on its neighbour with the same noisy answers.
+
+    Args:
+        model: An unfitted model.
+        left: Its rows.
+        other: The same model.
+        right: The rows of a neighbour: one unit more or less, or another one where they are exchanged.
+        forge: From exact sums and the size of their noise to the answers; None: the sums with noise. Noise
+            has no bounds, so that the claim must hold whatever the answers are.
 
     What adaptive composition asks for: given the same answers so far, the next question has the same price
     and a claimed sensitivity that the two tables keep, and what is made of all answers is the same. The
@@ -91,7 +115,7 @@ def check_pair(model: PrivateEstimator, left: Given, other: PrivateEstimator, ri
     Raises:
         AssertionError: with what does not hold.
     """
-    first = _Recording(_alone(model, left))
+    first = _Recording(_alone(model, left), forge=forge)
     design, learned = model._released(left, first)
     second = _Recording(_alone(other, right), first.answers)
     same_design, again = other._released(right, second)
@@ -105,7 +129,7 @@ def check_pair(model: PrivateEstimator, left: Given, other: PrivateEstimator, ri
             (int(a) - int(b)) ** 2
             for a, b in zip(np.ravel(mine.values), np.ravel(theirs.values), strict=True)
         )
-        assert moved <= mine.sensitivity**2, (
+        assert moved <= (mine.sensitivity * first._moves) ** 2, (
             f"question {place} moves by {float(moved) ** 0.5:.6g}, and claims {float(mine.sensitivity):.6g}"
         )
     assert design.to_dict() == same_design.to_dict(), "bounds depend on the data beyond the noisy answers"

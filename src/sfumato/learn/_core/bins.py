@@ -160,7 +160,8 @@ def merged(noisy: Floats, sigma: float, count: float) -> list[int]:
             weight, cells = 0.0, 0
     if cells and weight <= 0:
         begins.pop()  # the rest has no weight of its own
-    return sorted({0, *begins} - {len(noisy)})
+    # Answers that contradict the count could ask for more bins than there may be.
+    return sorted({0, *begins} - {len(noisy)})[:MOST_BINS]
 
 
 def _spikes(noisy: Floats, sigma: float) -> NDArray[np.bool_]:

@@ -16,14 +16,15 @@ from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import Adding
 from sfumato.numeric.balls import sqrt_up
 
-__all__ = ["WIDEST", "Cells", "Lengths", "cells", "farthest", "nearest", "weights_of"]
+__all__ = ["MOST_COLUMNS", "WIDEST", "Cells", "Lengths", "cells", "farthest", "nearest", "weights_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 WIDEST = 1 << 6
 """The weight of the widest column; others have smaller ones, in proportion, and at least 1."""
 _SHORTER = 1 - 2.0**-30  # more than floats can be off in a norm of 2**10 numbers
-_MOST_COLUMNS = 1 << 10
+MOST_COLUMNS = 1 << 10
+"""How many coordinates rows may have."""
 
 
 class Lengths(NamedTuple):
@@ -100,7 +101,7 @@ def cells(
         1 − 2**-30 covers. Sums of integers are exact.
     """
     width = rows.integers.shape[1]
-    if width > _MOST_COLUMNS:
+    if width > MOST_COLUMNS:
         raise InvalidParameter("Clusters take at most 1024 coordinates.")
     total, squares = Adding((len(centres), width + 1)), Adding((1,))
     most = lengths.radius * _SHORTER

@@ -94,6 +94,8 @@ def declared(bounds: Any, names: Sequence[str]) -> tuple[Declared, ...]:
             "Bounds are needed before data is read: give bounds={'age': (17, 90), …}, or a pair "
             "(lower, upper) for all columns; they must not be read off the data."
         )
+    if len(set(names)) < len(names):  # what is told apart by its name alone would count as one column
+        raise InvalidParameter("Two columns have the same name: rename one of them.")
     if isinstance(bounds, Following):
         return tuple(bounds)
     if is_auto(bounds):

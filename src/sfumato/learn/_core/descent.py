@@ -14,13 +14,15 @@ from sfumato.learn._core.design import BITS, UNIT, Design
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.standard import REACH, Curvature, Standard, averages, curvature, parts, standard
-from sfumato.learn._core.sums import WEIGHT_BITS, gradients, on_grid
+from sfumato.learn._core.sums import MOST_COLUMNS, WEIGHT_BITS, gradients, on_grid
 
-__all__ = ["Field", "field", "margins_of"]
+__all__ = ["WIDEST", "Field", "field", "margins_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Residuals: TypeAlias = Callable[[slice, Floats], Floats]
 
+WIDEST = MOST_COLUMNS - 1
+"""How many coordinates there may be beside the intercept: what `gradients` takes."""
 _ENOUGH = 15.0  # below so many rows, in units of noise, for each weight, steps are shorter
 _ROOM = 1 / 64  # the shortest bound
 

@@ -17,6 +17,7 @@ from sfumato.numeric.balls import sqrt_up
 from sfumato.numeric.exact import Rational, positive
 
 __all__ = [
+    "MOST_COLUMNS",
     "RESIDUAL_BITS",
     "WEIGHT_BITS",
     "Adding",
@@ -37,6 +38,8 @@ RESIDUAL_BITS = 20
 """A residual is a whole multiple of 2**-20."""
 WEIGHT_BITS = 16
 """A weight of a model, as rows are multiplied with it, is a whole multiple of 2**-16."""
+MOST_COLUMNS = 1 << 10
+"""What the squares of a row may add up to where gradients are taken."""
 _HEAVIEST = 1 << 12  # and at most this large: products with a row of 2**10 columns stay below 2**53
 _SHORTER = 1 - 2.0**-30  # more than floats can be off in a norm of 2**20 numbers
 _LONGEST = 64  # gradients of 2**12 rows within this length add up below 2**53
@@ -128,10 +131,11 @@ def _factors(rows: Rows, allowed: Fraction, target: bool) -> Floats:
     squares = rows.squares()
     if target and rows.target is not None:
         squares += np.asarray(rows.target, np.float64) ** 2
-    if rows.units is not None:
-        _, place = np.unique(rows.units, return_inverse=True)
-        if len(place):
-            squares = np.asarray(np.bincount(place, weights=squares)[place], np.float64)
+    if rows.units is not None and len(rows):
+        starts = np.flatnonzero(np.r_[True, rows.units[1:] != rows.units[:-1]])
+        # As integers: 2**20 rows of 2**10 columns add up beyond 2**53.
+        whole = np.add.reduceat(squares.astype(np.int64), starts)
+        squares = np.repeat(whole, np.diff(starts, append=len(squares))).astype(np.float64)
     most = float(allowed * UNIT**2)
     factors = np.sqrt(np.divide(most, squares, out=np.ones_like(squares), where=squares > most))
     return np.where(squares > most, factors * _SHORTER, 1.0)
@@ -168,7 +172,7 @@ def gradients(
     allowed = positive(bound, "bound")
     if allowed > _LONGEST:
         raise InvalidParameter(f"The length that gradients are cut to must be at most {_LONGEST}.")
-    if rows.design.most > 1 << 10:
+    if rows.design.most > MOST_COLUMNS:
         raise InvalidParameter("A fit by gradients takes at most 1023 columns.")
     steps = on_grid(weights if weights.ndim == 2 else weights[:, None])
     scale = 2.0 ** -(BITS + WEIGHT_BITS)
