@@ -52,6 +52,7 @@ GIVEN = {
 
 # What scikit-learn's checks cannot hand anything to.
 APART = {
+    "CoxRegression": "it learns from two columns, a time and an event",
     "KaplanMeier": "it learns from two columns, a time and an event, and has no rows to predict for",
     "NoisyGradientDescent": "it takes two classes, and most checks fit three",
     "FederatedAveraging": "it takes two classes, and most checks fit three",

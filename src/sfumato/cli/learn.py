@@ -35,6 +35,7 @@ KINDS = {
     "linear": "LinearRegression",
     "ridge": "Ridge",
     "poisson": "PoissonRegression",
+    "cox": "CoxRegression",
     "boosting": "GradientBoostingClassifier",
     "boosting-numbers": "GradientBoostingRegressor",
     "kmeans": "KMeans",

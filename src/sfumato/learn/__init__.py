@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sfumato.learn.reports import Report, report, report_selection
     from sfumato.learn.scaling import MinMaxScaler, StandardScaler
     from sfumato.learn.search import HoldoutSearch, RandomSearch, SearchQuote
+    from sfumato.learn.survival.cox import CoxRegression
     from sfumato.learn.survival.kaplan_meier import KaplanMeier, LogRank
 
 # Loaded on first use; every module listed here is asked for its `examples`.
@@ -70,12 +71,14 @@ _HOMES = {
     "reports": "Report report report_selection",
     "scaling": "MinMaxScaler StandardScaler",
     "search": "HoldoutSearch RandomSearch SearchQuote",
+    "survival.cox": "CoxRegression",
     "survival.kaplan_meier": "KaplanMeier LogRank",
 }
 
 __all__ = [
     "PCA",
     "ColumnShape",
+    "CoxRegression",
     "CrossValidation",
     "FederatedAveraging",
     "FittedAgain",

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from sfumato.learn._core.sums import RESIDUAL_BITS
 
-__all__ = ["chances", "decay", "logistic"]
+__all__ = ["chances", "decay", "growth", "logistic"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _GRID = 1 << 10  # margins are looked up at multiples of 2**-10
+_HIGH = 8  # growth is looked up within ±8
 _FAR = 16  # and no farther than this, where every curve is flat at 2**-20
 
 
@@ -27,6 +28,13 @@ def _logistic() -> Floats:
 @cache
 def _decay() -> Floats:
     return np.asarray(np.rint(2.0**RESIDUAL_BITS * np.exp(-np.arange(_FAR * _GRID + 1) / _GRID)))
+
+
+@cache
+def _growth() -> Floats:
+    return np.asarray(
+        np.rint(2.0**RESIDUAL_BITS * np.exp(np.arange(-_HIGH * _GRID, _HIGH * _GRID + 1) / _GRID))
+    )
 
 
 def logistic(margins: Floats) -> Floats:
@@ -44,6 +52,12 @@ def decay(margins: Floats) -> Floats:
     """e^m for m ≤ 0, and 1 beyond, in whole multiples of 2**-20; a table as `logistic`."""
     place = np.clip(np.rint(margins * -_GRID), 0, _FAR * _GRID)
     return np.asarray(_decay()[place.astype(np.intp)])
+
+
+def growth(margins: Floats) -> Floats:
+    """e^m for m between −8 and 8, and no less or more beyond, in multiples of 2**-20; as `logistic`."""
+    place = np.clip(np.rint(margins * _GRID), -_HIGH * _GRID, _HIGH * _GRID) + _HIGH * _GRID
+    return np.asarray(_growth()[place.astype(np.intp)])
 
 
 def chances(margins: Floats) -> Floats:

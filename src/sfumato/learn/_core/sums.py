@@ -24,6 +24,7 @@ __all__ = [
     "Residuals",
     "by_unit",
     "clipped",
+    "cut",
     "gradients",
     "matrix",
     "moments",
@@ -193,6 +194,34 @@ def gradients(
             # However many rows a unit has, it adds no more than the bound.
             total.add(clipped(units, allowed * unit).sum(axis=0).reshape(rows.design.width, -1))
     return Total(total.values.ravel(), allowed * unit, Fraction(1, unit))
+
+
+def cut(
+    rows: Rows, lines: Callable[[slice, Floats], Integers], width: int, bound: Rational, bits: int
+) -> Total:
+    """Σ of a line for each row, where a unit's part of it is shortened to a length.
+
+    Args:
+        rows: The private rows.
+        lines: From the places of a block and its coordinates to whole multiples of 2**-bits, none of them
+            beyond 2**42: a function of each row by itself.
+        width: How long a line is.
+        bound: The L2 norm to which the part of each unit is shortened.
+        bits: Says what a multiple is.
+
+    Privacy:
+        Claim: adding or removing a unit moves the sums by at most `bound` in L2. Proof: `clipped`, of the sum
+        of each unit's lines. Sums of integers are exact: a unit's 2**20 lines add up below 2**62, and what is
+        shortened to at most 2**41 a unit adds up below 2**53 in a block.
+    """
+    allowed = positive(bound, "bound") * (1 << bits)
+    if allowed > 1 << 41:
+        raise InvalidParameter("The length that lines are cut to must be less.")
+    total = Adding((width,))
+    pieces = (lines(part, block) for part, block in rows.blocks())
+    for units in pieces if rows.units is None else by_unit(rows, pieces):
+        total.add(clipped(units, allowed).sum(axis=0))
+    return Total(total.values, allowed, Fraction(1, 1 << bits))
 
 
 def _held(found: Floats, squares: Floats, bound: Fraction) -> Floats:
