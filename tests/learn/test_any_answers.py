@@ -7,6 +7,7 @@ import pytest
 
 from sfumato import learn
 from sfumato.learn._core.records import Records
+from sfumato.learn.transforming import PrivateTransformer
 from sfumato.testing.fits import check_pair
 
 TWO, THREE, NUMBERS = {"classes": [0, 1]}, {"classes": [0, 1, 2]}, {"target_bounds": (0, 1)}
@@ -87,21 +88,32 @@ def targets(draw, size, model):
     return draw.integers(0, len(model.classes), size) if hasattr(model, "classes") else None
 
 
+def takes_categories(model):
+    """Whether columns may be categories: steps and bought bounds take numbers."""
+    return model.get_params(deep=False).get("bounds") == (0, 1) and not isinstance(model, PrivateTransformer)
+
+
 def neighbours(draw, make):
     """Two unfitted models, each with one of two neighbouring tables."""
     size, width = int(draw.choice([0, 1, 2, 17, 60])), int(draw.choice([1, 2, 5]))
     exchange, several = draw.integers(3) == 0, bool(draw.integers(2))
     at = int(draw.integers(size + 1))
+    categories = takes_categories(make()) and bool(draw.integers(2))
     whose = np.sort(draw.integers(0, size // 2 + 1, size))
     rows, target = cells(draw, size, width), targets(draw, size, make())
 
     def with_one_more(many):
         model = make()
-        design = model._design_of(model._given_bounds(), [f"x{place}" for place in range(width)])
+        names = [f"x{place}" for place in range(width)]
+        if categories:
+            model.bounds = {**dict.fromkeys(names, (0, 1)), names[-1]: ["a", "b", "c"]}
         more = targets(draw, many, model)
+        held = list(np.insert(rows, [at] * many, cells(draw, many, width), axis=0).T)
+        if categories:
+            held[-1] = (held[-1] * 3).clip(-1, 2).astype(np.int64)  # and -1: none of them
         records = Records(
-            design,
-            np.insert(rows, [at] * many, cells(draw, many, width), axis=0),
+            model._design_of(model._given_bounds(), names),
+            held if categories else np.column_stack(held),
             None if target is None or more is None else np.insert(target, [at] * many, more),
             np.insert(whose, [at] * many, 999) if several else None,
             exchange=bool(exchange),

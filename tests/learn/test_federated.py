@@ -177,3 +177,15 @@ def test_an_update_moves_the_sum_by_no_more_than_itself_whatever_the_noise(noise
     for update in range(-2, 3):
         total = federated._summed(np.array([[update * step]]), clip, Fixed(), 3)
         assert abs(int(total.values[0]) - int(alone.values[0])) <= total.sensitivity
+
+
+def test_how_many_add_noise_does_not_depend_on_how_many_have_rows():
+    class Counting:
+        def release(self, values):
+            self.heard = len(values)
+            return values + 1.0
+
+    noise = Counting()
+    for many in range(6):
+        total = federated._summed(np.zeros((many, 1)), Fraction(1), noise, 3)
+        assert (noise.heard, int(total.values[0])) == (3, 3)

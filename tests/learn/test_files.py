@@ -89,6 +89,9 @@ def broken(facts):
     for change in (
         lambda one: one["price"].update(epsilon="-1"),
         lambda one: one["price"].update(delta="1e9"),
+        lambda one: one["price"].update(epsilon="1e999999999"),
+        lambda one: one["columns"][0].update(upper="1e999999999"),
+        lambda one: one["parameters"].update(epsilon={"number": "1e999999999"}),
         lambda one: one["parameters"].update(extra=1),
         lambda one: one["parameters"].update(bounds={"os.system": "ls"}),
         lambda one: one["columns"].pop(),

@@ -220,7 +220,8 @@ def _summed(changed: Floats, clip: Fraction, local: Gaussian | None, enrolled: i
     total = lines.sum(axis=0)
     if local is not None and enrolled is not None:
         # Drawn by itself: a report that is rounded whole could move by more than the update does.
-        silent = np.zeros((max(enrolled, len(lines)), lines.shape[1]), np.int64)
+        # As many as are enrolled, also in a table that has more: how many have rows is private.
+        silent = np.zeros((enrolled, lines.shape[1]), np.int64)
         total = total + np.rint(local.release(silent)).astype(np.int64).sum(axis=0)
     return Total(total, clip / _STEP, _STEP)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ __all__ = ["load", "public_parameters", "save"]
 
 _FORMAT, _VERSION = "sfumato model", 1
 _KINDS = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "text"}
+_RATIO = re.compile("-?[0-9]{1,1000}(/[0-9]{1,1000})?", re.ASCII)
 _ENDLESS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -214,7 +216,7 @@ def _decoded(value: Any) -> Any:
         case "float":
             return _ENDLESS[content]
         case "number":
-            return Fraction(content)
+            return _exact(content)
         case "day":
             return date.fromisoformat(content)
         case "tuple":
@@ -224,6 +226,13 @@ def _decoded(value: Any) -> Any:
         case "by name":
             return {key: _decoded(part) for key, part in content.items()}
     raise ValueError(kind)
+
+
+def _exact(text: Any) -> Fraction:
+    """A number as `save` writes it; spelt out, 1e999999999 would fill the memory."""
+    if not isinstance(text, str) or not _RATIO.fullmatch(text):
+        raise ValueError("no number")
+    return Fraction(text)
 
 
 def _array_of(facts: Mapping[str, Any]) -> NDArray[Any]:
@@ -267,7 +276,7 @@ def _read(facts: Mapping[str, Any]) -> PrivateEstimator:
     if model._is_free() != (said_price is None):
         raise ValueError("a price that is none, or none where there is one")
     if said_price is not None:
-        paid = price(Fraction(said_price["epsilon"]), Fraction(said_price["delta"]))
+        paid = price(_exact(said_price["epsilon"]), _exact(said_price["delta"]))
     bought = None if facts["bought"] is None or paid is None else bounds_price(paid.rho, facts["bought"])
     model._bounds_paid = bought
     model.n_features_in_ = len(names)
@@ -291,7 +300,7 @@ def _column_of(facts: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def _number_of(facts: Mapping[str, Any]) -> Number:
-    return number(str(facts["name"]), Fraction(facts["lower"]), Fraction(facts["upper"]))
+    return number(str(facts["name"]), _exact(facts["lower"]), _exact(facts["upper"]))
 
 
 def _try(model: Any, columns: list[tuple[str, Any]]) -> None:
