@@ -449,7 +449,7 @@ def test_parameters_are_the_same_exactly_if_they_are_equal():
 
 def test_delta_that_nobody_names_is_what_the_budget_spares(session):
     model = Moments(epsilon=1)
-    assert "delta 0.0001 (a hundredth of the budget's)" in str(model.quote(session, TEXT))
+    assert "delta 0.0001 (a hundredth of the budget's)" in " ".join(str(model.quote(session, TEXT)).split())
     model.fit(session, TEXT)
     assert model.receipt.loss.point == (1, Fraction(1, 10_000))
     assert model.receipt.memo["unnamed"] == "delta"

@@ -22,11 +22,12 @@ from sfumato.learn._core.declared import (
     Unbought,
     declared,
     is_auto,
+    listed,
     lists_categories,
     number,
 )
 from sfumato.learn._core.design import Design, coded, whole
-from sfumato.learn._core.frames import columns_for, names_of
+from sfumato.learn._core.frames import check_table, columns_for, names_of, not_numbers
 from sfumato.learn._core.habits import Habits, Refused
 from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.records import Records
@@ -165,20 +166,26 @@ class PrivateEstimator(Habits, BaseEstimator):
         return self
 
     def quote(
-        self, session: Session, rows: Any, *, target: Any = None, parameters: Any = None
+        self, session: Session | None = None, rows: Any = None, *, target: Any = None, parameters: Any = None
     ) -> paying.FitQuote:
-        """What a fit on a session costs, and whether it is on record: free, and nothing is read.
+        """What a fit costs, and on a session whether it is on record: free, and nothing is read.
 
         Args:
-            session: Whose ledger would pay.
+            session: Whose ledger would pay; None: a fit on arrays, which no ledger pays for.
             rows: As `fit` takes them after the session.
             target: The column that is to be learned.
             parameters: Values for the text's `?`, `$1` and `$name`.
         """
-        if not isinstance(session, Session):
-            raise InvalidParameter("quote takes a session: quote(session, text, target=…).")
+        if session is not None and not isinstance(session, Session):
+            raise InvalidParameter(
+                "quote() is the price on arrays, and quote(session, text, target=…) on a session."
+            )
         if self._is_free():
             raise InvalidParameter(f"This {type(self).__name__} reads no rows: to fit it is free.")
+        if session is None:
+            paid = self._price()
+            self._check()
+            return paying.quoted_alone(paid, type(self).__name__)
         reading, wanted = self._purchase(session, rows, target, parameters)
         return paying.quoted(session, wanted, reading, type(self).__name__)
 
@@ -322,6 +329,7 @@ class PrivateEstimator(Habits, BaseEstimator):
         """The columns of what was handed in, and what they are: as declared, or as the model was fitted."""
         if isinstance(X, Records):
             return self.design_, X.columns
+        check_table(X)
         names = names_of(X)
         if not reset:
             design: Design = self.design_
@@ -338,7 +346,12 @@ class PrivateEstimator(Habits, BaseEstimator):
             return design, columns_for(design, dict(zip(_numbered(cells), cells.T, strict=True)))
         if names is not None and not hasattr(X, "__dataframe__"):
             X = X.to_pandas() if hasattr(X, "to_pandas") else X
-        matrix = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=1)
+        try:
+            matrix = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=1)
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            raise not_numbers(X, names) from None  # scikit-learn's message shows the value
         if reset:
             design = self._design(names or _numbered(matrix))
         return design, matrix
@@ -352,8 +365,10 @@ class PrivateEstimator(Habits, BaseEstimator):
         if names is None and not hasattr(self, "feature_names_in_"):
             cells = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
             return dict(zip(wanted, cells.T, strict=True))
-        if names is None or not set(wanted) <= set(names):
+        if names is None:
             raise InvalidParameter("This model was fitted on columns by name: give a frame that has them.")
+        if missing := [name for name in wanted if name not in names]:
+            raise InvalidParameter(f"X has no column {listed(missing)}, which the model was fitted on.")
         return X
 
     def _target(self, y: Any, size: int) -> NDArray[Any] | None:  # noqa: ARG002 - nothing to learn
@@ -430,7 +445,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         labels = _one_a_row(y, size)
         codes = coded(labels, self._listed())
         if (codes < 0).any():
-            raise InvalidValue("y has labels that are not among the declared classes.")
+            raise InvalidValue(
+                f"y has labels that are missing or not among the declared classes {self._listed()[:9]}: list "
+                "all classes, or leave those rows out."
+            )
         return codes
 
     def _target_names(self, target: Any) -> tuple[str, ...]:
@@ -467,7 +485,12 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         return Unbought(_TARGET, Fraction(0), Fraction(0)) if is_auto(self.target_bounds) else None
 
     def _target(self, y: Any, size: int) -> NDArray[Any]:
-        values = np.asarray(_one_a_row(y, size), dtype=np.float64)
+        try:
+            values = np.asarray(_one_a_row(y, size), dtype=np.float64)
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            raise InvalidValue("y has values that are no numbers.") from None  # numpy's message shows one
         if not np.isfinite(values).all():
             raise InvalidValue("y has NaN or infinity: replace them first.")
         return values if is_auto(self.target_bounds) else whole(values, self._target_column())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple, Self
@@ -44,7 +45,7 @@ from sfumato.numeric.exact import Rational, as_fraction, positive, probability, 
 __all__ = ["HoldoutSearch", "RandomSearch", "SearchQuote"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SearchQuote:
     """What a search will cost, before anything is read.
 
@@ -64,7 +65,10 @@ class SearchQuote:
 
     def __str__(self) -> str:
         """The words."""
-        return self.words
+        return textwrap.fill(self.words, 80)
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class Chosen(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_fraction
+from sfumato.plan.expressions.names import nearest
 
 __all__ = [
     "AUTO",
@@ -21,6 +23,7 @@ __all__ = [
     "Unbought",
     "declared",
     "is_auto",
+    "listed",
     "lists_categories",
     "number",
 ]
@@ -105,21 +108,32 @@ def declared(bounds: Any, names: Sequence[str]) -> tuple[Declared, ...]:
         places = {str(place): name for place, name in enumerate(names)}
         known = {places.get(name, name) if name not in names else name: by_name[name] for name in by_name}
         missing = [name for name in names if name not in known]
-        if missing:
-            raise InvalidParameter(f"bounds has nothing for {_listed(missing)}: add it.")
         extra = [name for name in known if name not in names]
         if extra:
-            raise InvalidParameter(f"bounds names {_listed(extra)}, which is no column: leave it out.")
+            meant = nearest(extra[0], missing, "Columns without bounds") or "Leave it out."
+            raise InvalidParameter(f"bounds names {listed(extra)}, which is no column. {meant}")
+        if missing:
+            raise InvalidParameter(
+                f"bounds has nothing for {listed(missing)}: add (lower, upper) or a list of categories."
+            )
         return tuple(_one(name, known[name]) for name in names)
     if isinstance(bounds, str) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
         raise InvalidParameter('bounds must be a dictionary by column, a pair (lower, upper) or "auto".')
+    if isinstance(bounds, list) and any(np.ndim(end) for end in bounds):
+        raise InvalidParameter(
+            f"A list of bounds could be read in two ways: give them by column, bounds={{{names[0][:60]!r}: "
+            "(lower, upper), …}."
+        )
     ends = [_ends(end, len(names)) for end in bounds]
     return tuple(number(name, *pair) for name, *pair in zip(names, *ends, strict=True))
 
 
 def lists_categories(bounds: Any) -> bool:
     """Whether some column is declared by a list of its categories."""
-    return isinstance(bounds, Mapping) and any(isinstance(given, list) for given in bounds.values())
+    return isinstance(bounds, Mapping) and any(
+        isinstance(given, list) or isinstance(getattr(given, "values", None), tuple)
+        for given in bounds.values()
+    )
 
 
 def is_auto(given: Any) -> bool:
@@ -146,10 +160,15 @@ def _one(name: str, given: Any) -> Declared:
         return _unbought(name)
     values = getattr(given, "values", None)
     if isinstance(given, list) or isinstance(values, tuple):  # a list, or a type with values such as Enum
-        listed = tuple(dict.fromkeys(given if isinstance(given, list) else values or ()))
-        if not 0 < len(listed) <= _MOST_VALUES:
+        every = tuple(dict.fromkeys(given if isinstance(given, list) else values or ()))
+        if not 0 < len(every) <= _MOST_VALUES:
             raise InvalidParameter(f"The categories of {name[:60]!r} must be 1 to {_MOST_VALUES} values.")
-        return Category(name, listed)
+        if isinstance(given, list) and len(given) == 2 and all(map(_is_number, given)):
+            raise InvalidParameter(
+                f"{given} for {name[:60]!r} could be read in two ways: write ({given[0]}, {given[1]}) for "
+                f"all numbers between, or sf.Enum({given[0]}, {given[1]}) for two categories."
+            )
+        return Category(name, every)
     if hasattr(given, "lower") and hasattr(given, "upper"):  # a type with bounds such as Int
         return number(name, given.lower, given.upper)
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) != 2:
@@ -178,6 +197,11 @@ def _finite(name: str, end: Any) -> Fraction:
         raise InvalidParameter(f"The bounds of {name[:60]!r} must be finite numbers.") from None
 
 
-def _listed(names: Sequence[str]) -> str:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few names, for a message."""
     shown = ", ".join(repr(name[:60]) for name in names[:5])
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

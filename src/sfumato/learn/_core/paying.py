@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     from sfumato.loss import GaussianLoss
     from sfumato.session.session import Session
 
-__all__ = ["FitQuote", "Reading", "public_bounds", "purchase", "quoted"]
+__all__ = ["FitQuote", "Reading", "public_bounds", "purchase", "quoted", "quoted_alone"]
+
+_WIDTH = 80
 
 Released: TypeAlias = tuple[Mapping[str, NDArray[Any]], Mapping[str, Number]]
 """What a fit releases: arrays by name, and the bounds that it bought, by column."""
@@ -58,7 +61,10 @@ def public_bounds(bounds: Any, wanted: RowsWanted, names: Sequence[str]) -> Any:
     """
     if is_auto(bounds):
         columns = [wanted.column(name) for name in names]
-        return {column.name: AUTO if column.values is None else list(column.values) for column in columns}
+        return {
+            column.name: AUTO if column.values is None else Category(column.name, tuple(column.values))
+            for column in columns
+        }
     if bounds is not None and not isinstance(bounds, Mapping):
         return bounds
     places = {str(place): name for place, name in enumerate(names) if str(place) not in names}
@@ -66,7 +72,7 @@ def public_bounds(bounds: Any, wanted: RowsWanted, names: Sequence[str]) -> Any:
     for name in names:
         column = wanted.column(name)
         if name not in given and column.kind == "category" and column.values is not None:
-            given[name] = list(column.values)
+            given[name] = Category(name, tuple(column.values))
         elif name not in given and column.lower is not None and column.upper is not None:
             given[name] = (column.lower, column.upper)
         elif column.is_date and isinstance(given.get(name), tuple) and len(given[name]) == 2:
@@ -271,7 +277,7 @@ class FitQuote:
 
     Attributes:
         model: The model's name.
-        table: Whose rows are learned from.
+        table: Whose rows are learned from; empty: arrays, which no ledger pays for.
         columns: What is learned from.
         epsilon: The price.
         delta: Its other half.
@@ -295,10 +301,13 @@ class FitQuote:
         """Such as `LogisticRegression on people, from age and sex: epsilon 1, delta 1e-06`."""
         *first, last = self.columns or ("the target alone",)
         listed = f"{', '.join(first)} and {last}" if first else last
+        where = f" on {self.table}, from {listed}" if self.table else ""
         told = f" ({self.delta_told})" if self.delta_told else ""
         price = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}{told}"
-        said = f"{self.model} on {self.table}, from {listed}: {price} for the whole fit."
-        return " ".join(part for part in (said, str(self.bounds or ""), self.note) if part)
+        said = f"{self.model}{where}: {price} for the whole fit."
+        return textwrap.fill(
+            " ".join(part for part in (said, str(self.bounds or ""), self.note) if part), _WIDTH
+        )
 
     def __repr__(self) -> str:
         return str(self)
@@ -334,3 +343,11 @@ def quoted(session: Session, wanted: Purchase[Kept], reading: Reading, model: st
         note=note,
         bounds=bounds_price(price(wanted.memo.epsilon, wanted.memo.delta).rho, reading.unbought),
     )
+
+
+def quoted_alone(paid: GaussianLoss, model: str) -> FitQuote:
+    """The quote of a fit on arrays, which no ledger pays for."""
+    assert paid.point is not None
+    epsilon, delta = paid.point
+    note = "No ledger counts what is spent on arrays: each fit costs it again."
+    return FitQuote(model, "", (), epsilon, delta, paid, note)

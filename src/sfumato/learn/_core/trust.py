@@ -32,6 +32,10 @@ def trust_signs(near: Field, bent: Curvature, plenty: float) -> Floats:
     )
 
 
+class _Withheld(NotCertified, AttributeError):
+    """Standard errors that are not told; `hasattr` says no, so `dir` and notebooks can show the model."""
+
+
 class Trusted:
     """Weights with a known covariance, of sampling and of noise together.
 
@@ -74,7 +78,7 @@ class Trusted:
         check_is_fitted(self, "design_")
         refusal = self._refusal()
         if refusal is not None:
-            raise NotCertified(f"No standard errors here: {refusal}.")
+            raise _Withheld(f"No standard errors here: {refusal}.")
         return self._covariance
 
     @property
