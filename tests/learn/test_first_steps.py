@@ -67,7 +67,7 @@ def test_bounds_that_could_mean_something_else_are_refused(bounds, words):
 
 
 @pytest.mark.parametrize("pair", [(0, 1), (1, 2), (-3, 7)])
-def test_two_categories_that_are_numbers_are_declared_as_an_enum(pair):
+def test_two_categories_that_are_numbers_are_declared_as_an_enum(pair, tmp_path):
     rows = pd.DataFrame({"code": DRAW.choice(pair, 60)})
     fitted = model(bounds={"code": sf.Enum(*pair)}).fit(rows, Y)
     assert fitted.coefficient_names_ == [f"code={value}" for value in pair]
@@ -83,6 +83,9 @@ def test_two_categories_that_are_numbers_are_declared_as_an_enum(pair):
     for given in (None, {"code": sf.Enum(*pair)}):
         on_session = model(bounds=given).fit(session, "SELECT code, y FROM t", target="y")
         assert on_session.coefficient_names_ == fitted.coefficient_names_
+        for known in (fitted, on_session):
+            learn.save(known, tmp_path / "model.json")
+            assert (learn.load(tmp_path / "model.json").coef_ == known.coef_).all()
 
 
 def wrong_tables():

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import sklearn.preprocessing as theirs
 
+import sfumato as sf
 from sfumato import learn
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.learn._core import counts as counting
@@ -32,12 +33,14 @@ PAID = {
     "normal": lambda: learn.QuantileTransformer(**PRICE, bounds=(-3, 5), output_distribution="normal"),
     "bins": lambda: learn.KBinsDiscretizer(**PRICE, bounds=(-3, 5)),
     "ordinal bins": lambda: learn.KBinsDiscretizer(**PRICE, bounds=(-3, 5), encode="ordinal"),
-    "common": lambda: learn.OneHotEncoder(**PRICE, bounds={"0": [-3, 5], "1": (-3, 5)}, min_frequency=0.2),
+    "common": lambda: learn.OneHotEncoder(
+        **PRICE, bounds={"0": sf.Enum(-3, 5), "1": (-3, 5)}, min_frequency=0.2
+    ),
 }
 FREE = {
     "declared range": lambda: learn.MinMaxScaler(bounds=(-3, 5), feature_range=(-1, 2)),
     "equal bins": lambda: learn.KBinsDiscretizer(bounds=(-3, 5), strategy="uniform"),
-    "one-hot": lambda: learn.OneHotEncoder(bounds={"0": [-3, 5], "1": (-3, 5)}),
+    "one-hot": lambda: learn.OneHotEncoder(bounds={"0": sf.Enum(-3, 5), "1": (-3, 5)}),
 }
 ALL = PAID | FREE
 

@@ -24,6 +24,7 @@ from sfumato.learn._core.declared import Category, Number, Unbought, number
 from sfumato.learn._core.meter import price
 from sfumato.learn.base import PrivateClassifier, PrivateEstimator, PrivateRegressor
 from sfumato.loss import NO_LOSS
+from sfumato.schema import Enum
 
 __all__ = ["load", "public_parameters", "save"]
 
@@ -108,7 +109,7 @@ def public_parameters(model: PrivateEstimator) -> dict[str, Any]:
     given: dict[str, Any] = model.get_params(deep=False)
     if given.get("bounds", "") is None:
         given["bounds"] = {
-            column.name: (column.lower, column.upper) if isinstance(column, Number) else list(column.values)
+            column.name: (column.lower, column.upper) if isinstance(column, Number) else column
             for column in model.design_.columns
         }
     if isinstance(model, PrivateClassifier) and given.get("classes", "") is None:
@@ -200,7 +201,7 @@ def _encoded(value: Any, name: str) -> Any:
         case Mapping():
             return {"by name": {str(key): _encoded(part, name) for key, part in value.items()}}
     if isinstance(getattr(value, "values", None), tuple):  # a declared type, such as Enum
-        return [_encoded(part, name) for part in value.values]
+        return {"categories": [_encoded(part, name) for part in value.values]}
     if hasattr(value, "lower") and hasattr(value, "upper"):  # such as Int
         return {"tuple": [_encoded(value.lower, name), _encoded(value.upper, name)]}
     raise InvalidParameter(f"The parameter {name[:60]} cannot be written to a file: give numbers or texts.")
@@ -219,6 +220,8 @@ def _decoded(value: Any) -> Any:
             return _exact(content)
         case "day":
             return date.fromisoformat(content)
+        case "categories":
+            return _categories([_decoded(part) for part in content])
         case "tuple":
             return tuple(_decoded(part) for part in content)
         case "array":
@@ -233,6 +236,11 @@ def _exact(text: Any) -> Fraction:
     if not isinstance(text, str) or not _RATIO.fullmatch(text):
         raise ValueError("no number")
     return Fraction(text)
+
+
+def _categories(values: list[Any]) -> Any:
+    """Declared categories, also where a list of two numbers could be taken for bounds."""
+    return Enum(*values) if {type(value) for value in values} == {int} else values
 
 
 def _array_of(facts: Mapping[str, Any]) -> NDArray[Any]:
@@ -294,7 +302,7 @@ def _is_bought(column: Number | Category) -> bool:
 
 def _column_of(facts: Mapping[str, Any]) -> tuple[str, Any]:
     if "values" in facts:
-        return str(facts["name"]), [_decoded(value) for value in facts["values"]]
+        return str(facts["name"]), Category(str(facts["name"]), tuple(map(_decoded, facts["values"])))
     column = _number_of(facts)
     return column.name, (column.lower, column.upper)
 
@@ -307,7 +315,7 @@ def _try(model: Any, columns: list[tuple[str, Any]]) -> None:
     """One made-up row goes through, so that arrays of another size are found now."""
     import pyarrow as pa
 
-    row = [given[0] if isinstance(given, list) else float(given[0]) for _, given in columns]
+    row = [given.values[0] if isinstance(given, Category) else float(given[0]) for _, given in columns]
     X: Any = np.array([row]) if not model.design_.has_categories else None
     if X is None:
         X = pa.table({name: [value] for (name, _), value in zip(columns, row, strict=True)})

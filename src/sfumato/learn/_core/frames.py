@@ -24,7 +24,9 @@ def check_table(X: Any) -> None:
     """
     if hasattr(X, "collect"):
         raise InvalidValue("X has not been read yet: give X.collect().")
-    if X is None or isinstance(X, str | Mapping):
+    if X is None or (
+        isinstance(X, str | Mapping) and not hasattr(X, "shape")
+    ):  # a sparse matrix may be a dict
         raise InvalidValue(
             f"X must be an array or a frame of pandas, Polars or Arrow, not {_kind(X)}; or a session, with a "
             "SELECT after it."
