@@ -10,7 +10,8 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from sfumato import learn
-from sfumato.learn.base import PrivateClassifier, PrivateEstimator
+from sfumato.learn.base import PrivateEstimator
+from sfumato.learn.kinds import PrivateClassifier
 
 PRICE = {"epsilon": 10**6, "delta": 1e-6}
 WIDE = (-100, 100)

@@ -19,7 +19,7 @@ from sfumato.errors import BudgetExceeded, EngineFailed, InvalidParameter, Ledge
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.sums import moments
 from sfumato.learn._core.written import Kept, plain
-from sfumato.learn.base import PrivateClassifier, PrivateRegressor
+from sfumato.learn.kinds import PrivateClassifier, PrivateRegressor
 from sfumato.learn.moments import Moments
 from sfumato.session.vault import Vault
 

@@ -16,9 +16,9 @@ from sfumato.learn._choosing import scores, trials
 from sfumato.learn._choosing.scores import goodness
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.meter import Meter, Total
-from sfumato.learn.base import PrivateClassifier, PrivateRegressor
 from sfumato.learn.examples import searches
 from sfumato.learn.folds import SCORED, _scored, cross_val_score, fold_prices
+from sfumato.learn.kinds import PrivateClassifier, PrivateRegressor
 from sfumato.learn.search import HoldoutSearch, RandomSearch
 from sfumato.loss import GaussianLoss, compose
 from sfumato.testing import seeded

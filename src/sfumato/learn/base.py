@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.learn._core import paying
 from sfumato.learn._core.buying import BoundsPaid, bounds_price, buy
 from sfumato.learn._core.declared import (
-    Category,
     Declared,
     Number,
     Unbought,
     declared,
-    is_auto,
     listed,
     lists_categories,
     number,
 )
-from sfumato.learn._core.design import Design, coded, whole
+from sfumato.learn._core.design import Design
 from sfumato.learn._core.frames import check_table, columns_for, names_of, not_numbers
 from sfumato.learn._core.habits import Habits, Refused
 from sfumato.learn._core.meter import Meter, price
@@ -43,13 +40,14 @@ if TYPE_CHECKING:
     from sfumato.numeric.exact import Rational
     from sfumato.purchase import Bought, Purchase
 
-__all__ = ["Learned", "PrivateClassifier", "PrivateEstimator", "PrivateRegressor", "units_of"]
+__all__ = ["TARGET", "Learned", "PrivateEstimator", "units_of"]
 
 _PRICES = ("epsilon", "delta")
 
 Learned: TypeAlias = Mapping[str, NDArray[Any]]
 """What a fit releases: arrays by name, all of them noisy or public."""
-_TARGET = "the target"
+TARGET = "the target"
+"""The name of what is to be learned, where it has none."""
 
 
 class PrivateEstimator(Habits, BaseEstimator):
@@ -240,7 +238,7 @@ class PrivateEstimator(Habits, BaseEstimator):
         self._bought_target = None
         for column in reading.target:
             if column.name in kept.bounds:
-                self._bought_target = number(_TARGET, *kept.bounds[column.name])
+                self._bought_target = number(TARGET, *kept.bounds[column.name])
         if design.unbought:
             columns = [
                 number(column.name, *kept.bounds[column.name]) if column.name in kept.bounds else column
@@ -415,114 +413,9 @@ class PrivateEstimator(Habits, BaseEstimator):
         return design.floats(columns)
 
 
-class PrivateClassifier(ClassifierMixin, PrivateEstimator):
-    """A model of which of several declared classes a row is in; `classes_` are sorted, as scikit-learn's."""
-
-    classes: Any
-
-    def _check(self) -> None:
-        super()._check()
-        self._listed()
-
-    def _listed(self) -> list[Any]:
-        """The declared classes, sorted: those given, or those that a session's table declares."""
-        given = self.classes
-        if given is None and self._public:
-            given = self._public[0].values
-        if given is None or isinstance(given, str) or not np.iterable(given):
-            raise InvalidParameter(
-                "Say which classes there are, such as classes=[0, 1]; no fit finds them out."
-            )
-        try:
-            listed = np.unique(np.asarray(list(given))).tolist()
-        except TypeError:
-            raise InvalidParameter("classes must be all numbers or all texts.") from None
-        if len(listed) < 2:
-            raise InvalidParameter("classes must have at least two different ones.")
-        return list(listed)
-
-    def _target(self, y: Any, size: int) -> NDArray[np.integer]:
-        labels = _one_a_row(y, size)
-        codes = coded(labels, self._listed())
-        if (codes < 0).any():
-            raise InvalidValue(
-                f"y has labels that are missing or not among the declared classes {self._listed()[:9]}: list "
-                "all classes, or leave those rows out."
-            )
-        return codes
-
-    def _target_names(self, target: Any) -> tuple[str, ...]:
-        return _one_column(target)
-
-    def _target_declared(self, names: tuple[str, ...]) -> tuple[Declared, ...]:
-        return tuple(Category(name, tuple(self._listed())) for name in names)
-
-    def _set_classes(self) -> None:
-        self.classes_ = np.array(self._listed())
-
-
-class PrivateRegressor(RegressorMixin, PrivateEstimator):
-    """A model of a number, which is clamped to declared bounds of its own."""
-
-    target_bounds: Any
-
-    def _check(self) -> None:
-        super()._check()
-        self._target_column()
-
-    def _target_column(self) -> Number:
-        """The target's bounds: as declared, or as the fit bought them."""
-        given = self.target_bounds
-        if is_auto(given):
-            return self._bought_target or Unbought(_TARGET, Fraction(0), Fraction(0))
-        if given is None and self._public and None not in (self._public[0].lower, self._public[0].upper):
-            given = (self._public[0].lower, self._public[0].upper)
-        if given is None or np.ndim(given) != 1 or len(given) != 2:
-            raise InvalidParameter("Say what the target is clamped to: target_bounds=(lower, upper).")
-        return number(_TARGET, *given)
-
-    def _target_unbought(self) -> Unbought | None:
-        return Unbought(_TARGET, Fraction(0), Fraction(0)) if is_auto(self.target_bounds) else None
-
-    def _target(self, y: Any, size: int) -> NDArray[Any]:
-        try:
-            values = np.asarray(_one_a_row(y, size), dtype=np.float64)
-        except ValueError as error:
-            if "could not convert" not in str(error):
-                raise
-            raise InvalidValue("y has values that are no numbers.") from None  # numpy's message shows one
-        if not np.isfinite(values).all():
-            raise InvalidValue("y has NaN or infinity: replace them first.")
-        return values if is_auto(self.target_bounds) else whole(values, self._target_column())
-
-    def _target_names(self, target: Any) -> tuple[str, ...]:
-        return _one_column(target)
-
-    def _target_declared(self, names: tuple[str, ...]) -> tuple[Declared, ...]:
-        column = self._target_unbought() or self._target_column()
-        return tuple(replace(column, name=name) for name in names)
-
-
-def _one_column(target: Any) -> tuple[str, ...]:
-    if not isinstance(target, str):
-        raise InvalidParameter('Say which column is to be learned: target="income".')
-    return (target,)
-
-
 def _numbered(matrix: NDArray[Any]) -> list[str]:
     """What the columns of an array are called."""
     return [f"x{place}" for place in range(matrix.shape[1])]
-
-
-def _one_a_row(y: Any, size: int) -> NDArray[Any]:
-    if y is None:
-        raise InvalidValue("This model requires y to be passed, but the target y is None.")
-    values = np.asarray(y)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = column_or_1d(values, warn=True)
-    if values.shape != (size,):
-        raise InvalidValue("y must have one value for each row of X.")
-    return values
 
 
 def units_of(units: Any, size: int) -> NDArray[np.int64] | None:

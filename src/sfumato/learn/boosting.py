@@ -18,8 +18,9 @@ from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.outcomes import Classes, Numbers, Outcome, chances
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.tallies import Tallies
-from sfumato.learn.base import Learned, PrivateClassifier, PrivateEstimator, PrivateRegressor
+from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.learn.examples import Example, Given
+from sfumato.learn.kinds import PrivateClassifier, PrivateRegressor
 from sfumato.numeric.exact import Rational
 
 __all__ = [

@@ -22,7 +22,8 @@ from sfumato.errors import InvalidParameter, InvalidValue, SfumatoError
 from sfumato.learn._core.buying import bounds_price
 from sfumato.learn._core.declared import Category, Number, Unbought, number
 from sfumato.learn._core.meter import price
-from sfumato.learn.base import PrivateClassifier, PrivateEstimator, PrivateRegressor
+from sfumato.learn.base import PrivateEstimator
+from sfumato.learn.kinds import PrivateClassifier, PrivateRegressor
 from sfumato.loss import NO_LOSS
 from sfumato.schema import Enum
 

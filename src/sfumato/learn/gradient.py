@@ -15,8 +15,9 @@ from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import MOST_COLUMNS, RESIDUAL_BITS, gradients
-from sfumato.learn.base import Learned, PrivateClassifier
+from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
+from sfumato.learn.kinds import PrivateClassifier
 from sfumato.numeric.exact import Rational, as_integer, positive
 
 __all__ = ["NoisyGradientDescent", "TwoClasses", "units_in"]

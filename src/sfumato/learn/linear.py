@@ -17,8 +17,9 @@ from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.standard import averages
 from sfumato.learn._core.sums import RESIDUAL_BITS, Residuals
 from sfumato.learn._core.trust import Trusted, trust_signs
-from sfumato.learn.base import Learned, PrivateRegressor
+from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
+from sfumato.learn.kinds import PrivateRegressor
 from sfumato.numeric.balls import sqrt_up
 from sfumato.numeric.exact import Rational, as_fraction
 

@@ -15,8 +15,9 @@ from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.standard import Curvature, averages
 from sfumato.learn._core.sums import RESIDUAL_BITS
 from sfumato.learn._core.trust import Trusted, trust_signs
-from sfumato.learn.base import Learned, PrivateClassifier
+from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
+from sfumato.learn.kinds import PrivateClassifier
 from sfumato.numeric.exact import Rational
 
 __all__ = ["LogisticRegression"]

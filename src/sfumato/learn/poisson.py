@@ -14,8 +14,9 @@ from sfumato.learn._core.descent import WIDEST, Field, field
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS
-from sfumato.learn.base import Learned, PrivateRegressor
+from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
+from sfumato.learn.kinds import PrivateRegressor
 from sfumato.learn.linear import counted, spread_of
 from sfumato.numeric.exact import Rational
 
