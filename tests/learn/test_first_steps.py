@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import BaseEstimator
 
 import sfumato as sf
 from sfumato import learn
@@ -36,6 +37,24 @@ def test_a_model_can_be_looked_at(example):
         assert fitted._repr_html_()
         assert repr(fitted).startswith(type(fitted).__name__)
         fitted.fit(*example.left[:2], units=example.left.units)
+
+
+def without_a_price():
+    """Every public model as it is first typed, with nothing but what its class insists on."""
+    steps = [("scale", learn.StandardScaler()), ("model", learn.LogisticRegression())]
+    search = [learn.Ridge(), {"alpha": [0]}]
+    given = {"Pipeline": [steps], "RandomSearch": search, "HoldoutSearch": search}
+    for name in learn.__all__:
+        kind = getattr(learn, name)
+        if isinstance(kind, type) and issubclass(kind, BaseEstimator):
+            yield kind(*given.get(name, []))
+
+
+@pytest.mark.parametrize("bare", list(without_a_price()), ids=lambda bare: type(bare).__name__)
+def test_names_are_completed_before_there_is_a_price(bare):
+    assert {"fit", "quote", "loss"} <= set(dir(bare))
+    assert "partial_fit" not in dir(bare)
+    assert bare._repr_html_()
 
 
 def test_withheld_errors_say_why():

@@ -31,6 +31,7 @@ from sfumato.learn._choosing.trials import (
     records_of,
 )
 from sfumato.learn._core.design import UNIT
+from sfumato.learn._core.habits import names_there
 from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import PrivateEstimator
@@ -101,6 +102,10 @@ class _Search(MetaEstimatorMixin, BaseEstimator):
     def loss(self) -> PrivacyLoss:
         """What the whole search costs."""
         raise NotImplementedError
+
+    def __dir__(self) -> list[str]:
+        """The names that there are, also of a search that has no price yet."""
+        return names_there(self)
 
     def quote(self) -> SearchQuote:
         """What the whole search costs, in words too: free, and nothing is read."""

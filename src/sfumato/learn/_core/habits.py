@@ -13,7 +13,7 @@ from sklearn.base import _clone_parametrized
 
 from sfumato.errors import UnknownName
 
-__all__ = ["FittedAgain", "Habits", "Refused"]
+__all__ = ["FittedAgain", "Habits", "Refused", "names_there"]
 
 
 class FittedAgain(UserWarning):
@@ -28,6 +28,15 @@ class Refused:
 
     def __get__(self, model: Any, kind: type | None = None) -> NoReturn:
         raise UnknownName(self._reason)
+
+
+def names_there(model: Any) -> list[str]:
+    """What `dir` lists: as in scikit-learn, but no property is asked, since one may refuse."""
+    return [
+        name
+        for name in object.__dir__(model)
+        if isinstance(inspect.getattr_static(type(model), name, None), property) or hasattr(model, name)
+    ]
 
 
 class _Lineage:
@@ -71,6 +80,10 @@ class Habits:
                 FittedAgain,
                 stacklevel=3,
             )
+
+    def __dir__(self) -> list[str]:
+        """The names that there are, also of a model that has no price yet."""
+        return names_there(self)
 
     def __getstate__(self) -> Any:
         """What a pickle holds: parameters, what was released, its price and receipt; no key and no rows."""
