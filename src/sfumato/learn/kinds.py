@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from sfumato.learn._core.declared import (
     number,
 )
 from sfumato.learn._core.design import coded, whole
-
-if TYPE_CHECKING:
-    pass
 from sfumato.learn.base import TARGET, PrivateEstimator
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
