@@ -16,7 +16,7 @@ from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.standard import REACH, Curvature, Standard, averages, curvature, parts, standard
 from sfumato.learn._core.sums import MOST_COLUMNS, WEIGHT_BITS, gradients, on_grid
 
-__all__ = ["WIDEST", "Field", "field", "margins_of"]
+__all__ = ["WIDEST", "Field", "field", "margins_of", "what_rows_count"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Residuals: TypeAlias = Callable[[slice, Floats], Floats]
@@ -43,7 +43,7 @@ class Field:
         self._meter = meter
         self.plenty = count / meter.sigma(1, 1) / scale.width
         self._squares = rows.squares()
-        self._counts = _counting(rows, self._squares, bent.longest)
+        self._counts = what_rows_count(rows, self._squares, bent.longest)
 
     @property
     def rate(self) -> float:
@@ -160,7 +160,7 @@ def field(rows: Rows, meter: Meter, count: float, *, scaling: Fraction, bending:
     return Field(near, meter, scale, curvature(near, meter, bending, count, scale.length), count)
 
 
-def _counting(rows: Rows, squares: Floats, longest: float) -> Floats | None:
+def what_rows_count(rows: Rows, squares: Floats, longest: float) -> Floats | None:
     """What each row's residual is multiplied with: less where it is long, and its part of its unit."""
     most = (longest * UNIT / REACH) ** 2
     counts = np.divide(most, squares, out=np.ones_like(squares), where=squares > most)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from sfumato.learn._core.curves import growth
 from sfumato.learn._core.declared import Number
-from sfumato.learn._core.descent import margins_of
+from sfumato.learn._core.descent import margins_of, what_rows_count
 from sfumato.learn._core.design import BITS, UNIT, Design
 from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.standard import REACH, Curvature, curvature, parts, standard
+from sfumato.learn._core.standard import REACH, Curvature, curvature, standard
 from sfumato.learn._core.sums import RESIDUAL_BITS, WEIGHT_BITS, cut, on_grid
 from sfumato.learn.survival._cells import counting
 from sfumato.learn.survival._curve import Curve
@@ -26,7 +26,7 @@ __all__ = ["Fitted", "fitted"]
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
-_COUNTING, _SCALING, _BENDING = Fraction(8, 100), Fraction(5, 100), Fraction(10, 100)
+_COUNTING, _SCALING, _BENDING = Fraction(5, 100), Fraction(8, 100), Fraction(12, 100)
 _REST = 1 - _COUNTING - _SCALING - _BENDING
 _STEPS = tuple(_REST * Fraction(each, 77) for each in (10, 12, 15, 20, 20))
 _MORE_STEPS = tuple(_REST * Fraction(each, 77) for each in (6, 7, 8, 9, 10, 11, 13, 13))
@@ -34,8 +34,8 @@ _PLENTY = 1000.0  # events for each weight, in deviations of a count, from where
 _AVERAGED = 3
 _FEWEST = 4.5  # events, in deviations of the noise of a count
 _FARTHEST = 8.0  # what the middle may move the logarithm of the baseline by
-_RIDGE = 0.7  # how much of the second moments' noise is added to them
-_HELD = 0.75  # rows are held to a length that is so much shorter, before the moments are taken
+_HELD = 0.75  # rows longer than about so many usual lengths count less
+_LOOSE, _LOOSEST = 8.0, 8.0  # or than more, by the root of the events for each weight, where those are many
 _FLAT = 0.05  # no direction of standardised columns is taken to vary less
 _SHORTEST, _LONGEST, _LONGER = 1.0, 3.0, 6.0  # what gradients are cut to, in lengths of an event's
 _ENOUGH = 6.0  # events, in lengths of a gradient's noise, below which steps are shorter
@@ -75,10 +75,14 @@ def fitted(rows: Rows, meter: Meter, cells: Grid) -> Fitted:
     def weigh(place: slice, _: Floats) -> Floats:
         return happened[place].astype(np.float64)
 
-    bent = curvature(near, meter, _BENDING, events, _HELD * scale.length, weigh=weigh)
+    plenty = events / meter.sigma(1, 1) / (near.design.width + TERMS)
+    held = _HELD * float(np.clip(np.sqrt(plenty) / _LOOSE, 1, _LOOSEST))
+    bent = curvature(near, meter, _BENDING, events, held * scale.length, weigh=weigh)
+    # Rows that are longer than usual count less in all sums alike, which moves no weight on average.
+    counts = what_rows_count(near, near.squares(), bent.longest)
     white = _whitening(bent)
     hazard = Hazard(cells, curve)
-    weights, terms = _descended(_whitened(near, white), meter, hazard, events, happened)
+    weights, terms = _descended(_whitened(near, white), meter, hazard, events, happened, counts)
     slopes = white @ weights
     baseline = hazard.bent(terms) * np.exp(np.clip(slopes[-1], -_FARTHEST, _FARTHEST))
     return Fitted(slopes[:-1] * scale.rate, scale.centre, baseline, events)
@@ -105,7 +109,7 @@ def _whitening(bent: Curvature) -> Floats:
     whole = (bent.directions * (bent.values - bent.ridge)) @ bent.directions.T
     mean = np.clip(whole[:-1, -1], -2, 2)
     values, directions = np.linalg.eigh(whole[:-1, :-1] - np.outer(mean, mean))
-    root = (directions / np.sqrt(np.maximum(values, _FLAT) + _RIDGE * bent.ridge)) @ directions.T
+    root = (directions / np.sqrt(np.maximum(values, _FLAT) + bent.ridge)) @ directions.T
     return np.vstack([root, -mean @ root])
 
 
@@ -127,7 +131,12 @@ def _whitened(rows: Rows, white: Floats) -> Rows:
 
 
 def _descended(
-    rows: Rows, meter: Meter, hazard: Hazard, events: float, happened: NDArray[np.bool_]
+    rows: Rows,
+    meter: Meter,
+    hazard: Hazard,
+    events: float,
+    happened: NDArray[np.bool_],
+    counts: Floats | None,
 ) -> tuple[Floats, Floats]:
     """The weights of whitened coordinates, and of the hazard's terms."""
     width = rows.design.width + TERMS
@@ -137,7 +146,7 @@ def _descended(
     rate = min(1.0, events / (meter.sigma(bound, 1) * np.sqrt(width)) / _ENOUGH)
     found, later = np.zeros(width), np.zeros(width)
     for step, share in enumerate(shares):
-        total = _gradient(rows, hazard, found, happened, bound)
+        total = _gradient(rows, hazard, found, happened, counts, bound)
         found = found + rate * meter.noisy(total, share) / events
         if step >= len(shares) - _AVERAGED:
             later += found * float(share / sum(shares[-_AVERAGED:]))
@@ -146,7 +155,12 @@ def _descended(
 
 
 def _gradient(
-    rows: Rows, hazard: Hazard, found: Floats, happened: NDArray[np.bool_], bound: Fraction
+    rows: Rows,
+    hazard: Hazard,
+    found: Floats,
+    happened: NDArray[np.bool_],
+    counts: Floats | None,
+    bound: Fraction,
 ) -> Total:
     """The gradient of the likelihood, where a unit's part is cut to a length.
 
@@ -154,7 +168,7 @@ def _gradient(
         Claim: that of `cut`. Proof: the margin of a row is exact, its growth and both of its lines are looked
         up in public tables, and what follows is one product, rounding and cut at a time.
     """
-    target, shares = rows.target, parts(rows)
+    target = rows.target
     assert target is not None
     ticks = np.minimum(np.asarray(target, np.int64) // 2, hazard.last)
     at_event, before = hazard.tables(found[-TERMS:])
@@ -164,8 +178,8 @@ def _gradient(
         times = growth(margins_of(block, weights)) * 2.0**-RESIDUAL_BITS
         residuals = happened[place, None] * at_event[ticks[place]] - np.rint(times * before[ticks[place]])
         residuals = np.clip(residuals, -most, most)
-        if shares is not None:
-            residuals = np.trunc(residuals * (shares[place, None] * 2.0**-20))
+        if counts is not None:
+            residuals = np.trunc(residuals * counts[place, None])
         return np.hstack([block * residuals[:, :1], residuals * (UNIT // REACH)]).astype(np.int64)
 
     return cut(rows, lines, len(found), bound, _BITS)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.learn._core.declared import Declared
-from sfumato.learn._core.design import Design
+from sfumato.learn._core.descent import WIDEST
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn.base import Learned, PrivateEstimator
@@ -23,7 +23,6 @@ __all__ = ["CoxRegression"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_WIDEST = 1000  # coordinates
 _FARTHEST = 50.0  # a risk is not taken to be beyond e^±50
 
 
@@ -67,6 +66,8 @@ class CoxRegression(PrivateEstimator):
         Claim: that of `PrivateEstimator`. Proof: that of `fitted`; all else is made of what it gives.
     """
 
+    widest = WIDEST
+
     def __init__(
         self,
         epsilon: Rational | None = None,
@@ -85,12 +86,6 @@ class CoxRegression(PrivateEstimator):
 
     def _grid(self) -> Grid:
         return grid(self.times, self.horizon, self.bins)
-
-    def _design_of(self, bounds: Any, names: list[str]) -> Design:
-        design = super()._design_of(bounds, names)
-        if design.width > _WIDEST:
-            raise InvalidParameter(f"A fit takes at most {_WIDEST - 1} columns and categories.")
-        return design
 
     def _target(self, y: Any, size: int) -> NDArray[Any]:
         return self._grid().coded(*pair(y, size))
@@ -198,7 +193,7 @@ def examples() -> tuple[Example, ...]:
     return (
         Example(
             "Cox: an event at the corner",
-            lambda: CoxRegression(epsilon=1, delta="1e-5", bounds=(-1, 1), horizon=4, bins=4),
+            lambda: CoxRegression(epsilon=1, delta="1e-5", bounds=(-1, 1), horizon=4),
             Given(few, (times, events)),
             Given(*more([[1.0, -1.0]], [0.1], [1])),
         ),
