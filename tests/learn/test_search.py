@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +21,9 @@ from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn.examples import searches
 from sfumato.learn.folds import SCORED, _scored, cross_val_score, fold_prices
 from sfumato.learn.kinds import PrivateClassifier, PrivateRegressor
+from sfumato.learn.linear import Ridge
+from sfumato.learn.pipeline import Pipeline
+from sfumato.learn.scaling import MinMaxScaler
 from sfumato.learn.search import HoldoutSearch, RandomSearch
 from sfumato.loss import GaussianLoss, compose
 from sfumato.testing import seeded
@@ -501,3 +506,32 @@ def test_samples_break_no_claim_of_a_search(search):
     with seeded(search.name):
         found = examined(subject, samples=500, share=1 - 1e-9)
     assert all(finding.verdict != "broken" for finding in found)
+
+
+def test_how_many_trials_there_were_shows_nowhere(monkeypatch):
+    rows, target = np.linspace(0, 1, 20)[:, None], np.linspace(0, 1, 20)
+    made, seen, learn = list[int](), set(), Ridge._learn
+
+    def counted(self, rows, meter):
+        made.append(1)
+        warnings.warn("a fact about a trial", stacklevel=1)
+        return learn(self, rows, meter)
+
+    monkeypatch.setattr(Ridge, "_learn", counted)
+    numbers = set()
+    for seed in range(6):
+        model = Ridge(bounds=(0, 1), target_bounds=(0, 1))
+        steps = Pipeline([("scale", MinMaxScaler(bounds=(0, 1))), ("model", Ridge(target_bounds=(0, 1)))])
+        for one, key in ((model, "alpha"), (steps, "model__alpha")):
+            made.clear()
+            search = RandomSearch(one, {key: [0, 1]}, 50, "1e-3", gamma="0.3")
+            with seeded(seed), warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                search.fit(rows, target)
+            numbers.add(len(made))
+            again = pickle.loads(pickle.dumps(search.best_estimator_))
+            parts = [search.best_estimator_, again, one, *(step for _, step in getattr(one, "steps", []))]
+            counts = [part._copy for part in parts], [getattr(part._lineage, "copies", 0) for part in parts]
+            seen.add((key, str(counts), len(told)))
+    assert len(numbers) > 2
+    assert len(seen) == 2

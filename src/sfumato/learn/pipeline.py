@@ -29,7 +29,7 @@ from sfumato.learn._core.tabled import is_stateless, public_rows, tabled
 from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.transforming import PrivateTransformer
-from sfumato.loss import NO_LOSS, GaussianLoss
+from sfumato.loss import NO_LOSS, GaussianLoss, PrivacyLoss
 from sfumato.numeric.exact import Rational
 from sfumato.session import Session
 
@@ -247,16 +247,17 @@ class Pipeline(PrivateEstimator, Chain):
         for name, step, features in self._fitted(self.design_, found, lambda step: step):
             names = [feature.column.name for feature in features]
             if isinstance(step, PrivateEstimator):
-                cost = GaussianLoss(self._price_paid().rho * paid[name]) if name in paid else NO_LOSS
+                cost = self._part_paid(paid[name]) if name in paid else NO_LOSS
                 step._paid, step._receipt, step.n_features_in_ = cost, self._receipt, len(names)
                 _name(step, names, named=named)
             else:
                 step.fit(public_rows(features))
             named = _gives_names(step, features, named=named)
 
-    def _price_paid(self) -> GaussianLoss:
-        assert isinstance(self._paid, GaussianLoss)
-        return self._paid
+    def _part_paid(self, share: Fraction) -> PrivacyLoss:
+        """What a step cost of the whole; all of it where the whole is no Gaussian release, but a search."""
+        paid: PrivacyLoss = self._paid
+        return GaussianLoss(paid.rho * share) if isinstance(paid, GaussianLoss) else paid
 
     def _fitted(
         self, design: Design, learn: Learning, taken: Callable[[Any], Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple, Self
@@ -277,7 +278,10 @@ class RandomSearch(_Search):
         def trial() -> tuple[float, Chosen]:
             model = model_of(self.estimator, given[at := random.integers(len(given))])
             meters = (Meter.alone(paid, exchange=exchange) for _ in range(2))
-            return self._trial(at, model, scoring, learned, tested, *meters)
+            # A warning in each trial would tell how many there are.
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return self._trial(at, model, scoring, learned, tested, *meters)
 
         return self.stopping.select(trial)[1]
 

@@ -88,7 +88,8 @@ def _squared_error(model: Any, records: Records) -> Integers:
     """1 less the square of the distance, in widths of the target's bounds."""
     assert records.target is not None
     said = np.nan_to_num(_said(model.predict, records, ()))
-    far = whole(said, model._target_column()).astype(np.int64) - records.target
+    last = getattr(model, "_last", model)  # of a pipeline
+    far = whole(said, last._target_column()).astype(np.int64) - records.target
     return np.asarray(UNIT - far * far // UNIT, np.int64)
 
 

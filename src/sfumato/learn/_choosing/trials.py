@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -78,7 +79,8 @@ def model_of(estimator: Any, given: Given) -> PrivateEstimator:
         raise InvalidParameter("Give one of sf.learn's models: others would read rows unpaid.")
     if is_auto(getattr(estimator, "target_bounds", None)):
         raise InvalidParameter("Scores need one scale: declare target_bounds=(lower, upper).")
-    model: PrivateEstimator = clone(estimator)
+    # Of a copy that nobody counts: how many trials there were must not show, in a model or in a warning.
+    model: PrivateEstimator = clone(deepcopy(estimator))
     unknown = [name for name in given if name not in estimator.get_params()]
     if unknown:
         raise InvalidParameter(f"{type(estimator).__name__} has no parameter {str(unknown[0])[:60]!r}.")
