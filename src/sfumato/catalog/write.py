@@ -130,7 +130,7 @@ def _dataset(name: str, epsilon: str | None, delta: str | None) -> str:
         f"[datasets.{toml_key(name)}]",
         f"{f'epsilon = {toml_number(epsilon)}':<28} # {mark}",
         *([] if decided else [f"{'':<28} # 1 is a common start: sfumato explain 1"]),
-        f"{f'delta = {toml_number(delta or zero)}':<28} # more than 0, such as 1e-7, allows unknown groups",
+        f"{f'delta = {toml_number(delta or zero)}':<28} # above 0, such as 1e-6: unknown groups and models",
         'accountant = "basic"         # how spendings add up; or "zcdp", "gaussian", "rdp"',
         "",
         f"# [datasets.{toml_key(name)}.analysts]   # if listed, only they may ask, each within a limit",

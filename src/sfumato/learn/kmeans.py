@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import InvalidParameter
 from sfumato.learn._core.cells import MOST_COLUMNS, Cells, Lengths, cells, farthest, nearest, weights_of
 from sfumato.learn._core.design import UNIT
+from sfumato.learn._core.habits import Refused
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.seeding import gathered
@@ -78,6 +79,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
 
     signed = True
     widest = MOST_COLUMNS
+
+    labels_ = Refused(
+        "There is no labels_: which cluster a training row is in is a fact about that row. Use predict on "
+        "rows of your own."
+    )
 
     def __init__(
         self,

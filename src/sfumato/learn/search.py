@@ -30,6 +30,7 @@ from sfumato.learn._choosing.trials import (
     held_out,
     model_of,
     records_of,
+    refuse_session,
 )
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.habits import names_there
@@ -112,18 +113,23 @@ class _Search(MetaEstimatorMixin, BaseEstimator):
         """What the whole search costs, in words too: free, and nothing is read."""
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any = None, *, units: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, units: Any = None, target: Any = None) -> Self:
         """Learn and choose on arrays or a frame.
 
         Args:
             X: One row a record: an array, or an Arrow, pandas or Polars frame.
             y: What is to be learned, one a row.
             units: Whose row each is, where somebody has several: one id a row.
+            target: Belongs to a fit on a session, which is refused here.
 
         Raises:
-            InvalidParameter: for declarations that are missing or contradict each other; nothing was read.
+            InvalidParameter: for a session, and for declarations that are missing or contradict each other;
+                nothing was read.
             InvalidValue: for what cannot be learned from.
         """
+        refuse_session(X)
+        if target is not None:
+            raise InvalidParameter("target goes with a session, which no search takes: fit(X, y).")
         given, scoring = self._checked()
         first = model_of(self.estimator, given[0])
         records = records_of(first, X, y, units)

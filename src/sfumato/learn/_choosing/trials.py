@@ -36,6 +36,7 @@ __all__ = [
     "held_out",
     "model_of",
     "records_of",
+    "refuse_session",
 ]
 
 Given: TypeAlias = Mapping[str, Any]
@@ -97,11 +98,20 @@ def records_of(model: PrivateEstimator, X: Any, y: Any, units: Any) -> Records:
         InvalidParameter: for a session, whose ledger would have to pay.
         InvalidValue: for what cannot be learned from.
     """
+    refuse_session(X)
+    return model._records(X, y, units)
+
+
+def refuse_session(X: Any) -> None:
+    """Refuses a session before anything else is said about the search.
+
+    Raises:
+        InvalidParameter: if it is one.
+    """
     if isinstance(X, Session):
         raise InvalidParameter(
             "Choosing between models takes arrays or a frame; on a session fit one model, paid by its ledger."
         )
-    return model._records(X, y, units)
 
 
 class Fitted(NamedTuple):
