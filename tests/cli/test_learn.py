@@ -74,6 +74,23 @@ def test_a_model_is_quoted_fitted_written_and_free_the_second_time(cli, town):
     assert "fit: LogisticRegression of rich" in cli("ledger", "show").out
 
 
+def test_hazard_ratios_are_shown(cli, town):
+    flags = pa.array(np.arange(2_000) % 2)
+    table = pq.read_table(town / "people.parquet")
+    pq.write_table(table.set_column(2, "rich", flags), town / "people.parquet")
+    numbers = CATALOG.replace(
+        '{ type = "enum", values = ["no", "yes"] }', '{ type = "int", lower = 0, upper = 1 }'
+    )
+    (town / "sfumato.toml").write_text(numbers)
+    fitted = cli(
+        *("learn", "cox", "SELECT age, sex, pay, rich FROM people", "--target", "pay", "--target", "rich"),
+        *("--set", "horizon=60", "--epsilon", "2", "--json"),
+    ).json
+    (shown,) = fitted["learned"].values()
+    assert shown["column"] == ["age", "sex=F", "sex=M"]
+    assert shown["hazard ratio"][1] == 1
+
+
 def test_quality_is_told_on_public_rows_alone(cli, town):
     fitted = cli(*LOGISTIC, "--epsilon", "20", "--test", "public.csv", "--by", "sex")
     assert fitted.code == 0

@@ -198,6 +198,19 @@ def test_a_session_pays_for_hazard_ratios(died):
         model.fit(session, text, target="years")
 
 
+def test_an_event_of_words_is_refused_before_the_debit():
+    table = sf.PrivateTable(
+        "patients",
+        source=pa.table({"x": [0.5], "years": [1.0], "died": ["yes"]}),
+        unit=sf.PrivacyUnit.row(),
+        schema={"x": sf.Float(0, 1), "years": sf.Float(0, 30), "died": sf.Enum("no", "yes")},
+    )
+    session = sf.Session(table, budget=sf.Budget(epsilon=2, delta=1e-5))
+    model = CoxRegression(epsilon=1, delta=1e-6, horizon=10)
+    with pytest.raises(InvalidParameter, match="'died' must be a truth value"):
+        model.fit(session, "patients", target=("years", "died"))
+
+
 def pairs():
     """Neighbours of all kinds: one unit more, of one row or many, early or late, with an event or not."""
     for seed in range(12):

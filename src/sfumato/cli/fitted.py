@@ -37,6 +37,11 @@ def _weights(model: Any) -> dict[str, Columns]:
     return {about or "Weights in the columns' own scale": columns}
 
 
+def _hazards(model: Any) -> dict[str, Columns]:
+    ratios = np.asarray(model.hazard_ratios_).tolist()
+    return {"For each column's 1 more": {"column": _names(model), "hazard ratio": ratios}}
+
+
 def _moments(model: Any) -> dict[str, Columns]:
     spread = np.sqrt(np.maximum(np.diag(model.covariance_), 0.0))
     return {
@@ -79,6 +84,7 @@ _SHOWN = {
     "shapes_": _shapes,
     "cluster_centers_": _centres,
     "components_": _components,
+    "hazard_ratios_": _hazards,
     "coef_": _weights,
     "covariance_": _moments,
 }

@@ -53,6 +53,10 @@ class Grid:
         """What is declared of the two columns of a session's rows."""
         flag: Declared = Number(names[1], Fraction(0), Fraction(1))
         if public[1].kind == "category":
+            if public[1].values is not None and set(public[1].values) != {False, True}:
+                raise InvalidParameter(
+                    f"The event {names[1][:60]!r} must be a truth value, or a number of 0 or 1."
+                )
             flag = Category(names[1], (False, True))
         return Number(names[0], self._column.lower, self._column.upper), flag
 
