@@ -107,7 +107,7 @@ def test_means_and_averages_are_those_of_slow_arithmetic(units):
         assert all(
             sum(whole[at] for at in np.flatnonzero(rows.units == unit)) <= 1 for unit in set(rows.units)
         )
-    counted = averages(rows, lambda place, _: rows.target[place, None] * 2.0**20, 1, Fraction(1))
+    counted = averages(rows, [(slice(None), rows.target[:, None] * 2.0**20)], 1, Fraction(1))
     exact = sum(share * int(label) for share, label in zip(whole, rows.target, strict=True))
     assert int(counted.values[0]) * counted.step == exact
     paid = price(1, "1e-6")

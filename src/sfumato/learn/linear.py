@@ -154,11 +154,12 @@ def counted(rows: Rows, meter: Meter, share: Fraction) -> tuple[float, float, fl
     assert target is not None
     longest = Fraction(21, 16)  # 1, at most 1/2, and at most 1/4
 
-    def lines(place: slice, _: Floats) -> Floats:
+    def line(place: slice) -> Floats:
         near = target[place] - UNIT / 2
         ones = np.full(len(near), 2.0**20)
         return np.column_stack([ones, near * 2.0**6, np.floor(near * near * 2.0**-8)])
 
+    lines = ((place, line(place)) for place in rows.slices())
     noisy = meter.noisy(averages(rows, lines, 3, longest), share)
     noise = meter.sigma(sqrt_up(longest), share)
     count = float(max(noisy[0], 2 * noise))

@@ -149,9 +149,7 @@ def _counted(rows: Rows, meter: Meter, several: int) -> tuple[Floats, float]:
     target = rows.target
     assert target is not None
 
-    def lines(place: slice, _: Floats) -> Floats:
-        return np.asarray((target[place, None] == np.arange(several)) * 2.0**20)
-
+    lines = ((place, (target[place, None] == np.arange(several)) * 2.0**20) for place in rows.slices())
     noisy = meter.noisy(averages(rows, lines, several, Fraction(1)), _COUNTING)
     noise = meter.sigma(1, _COUNTING)
     return np.maximum(noisy, noise), float(max(noisy.sum(), 2 * noise))
@@ -163,7 +161,9 @@ def _residuals(rows: Rows, several: int) -> Any:
     whole = 2.0**RESIDUAL_BITS
 
     def two(place: slice, margins: Floats) -> Floats:
-        return logistic(margins) - target[place, None] * whole
+        found = logistic(margins)
+        found -= target[place, None] * whole
+        return found
 
     def more(place: slice, margins: Floats) -> Floats:
         return np.asarray(chances(margins) - (target[place, None] == np.arange(several)) * whole)

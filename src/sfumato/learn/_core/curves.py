@@ -44,14 +44,22 @@ def logistic(margins: Floats) -> Floats:
         Claim: each result follows from its own margin alone, whatever library adds and multiplies. Proof: a
         product with a power of two, a rounding and a comparison are fixed by IEEE 754; the rest is a table.
     """
-    place = np.clip(np.rint(margins * _GRID), -_FAR * _GRID, _FAR * _GRID) + _FAR * _GRID
-    return np.asarray(_logistic()[place.astype(np.intp)])
+    place = _nearest(margins, _GRID, -_FAR * _GRID)
+    place += _FAR * _GRID
+    return _logistic().take(place.astype(np.intp))
 
 
 def decay(margins: Floats) -> Floats:
     """e^m for m ≤ 0, and 1 beyond, in whole multiples of 2**-20; a table as `logistic`."""
-    place = np.clip(np.rint(margins * -_GRID), 0, _FAR * _GRID)
-    return np.asarray(_decay()[place.astype(np.intp)])
+    return _decay().take(_nearest(margins, -_GRID, 0).astype(np.intp))
+
+
+def _nearest(margins: Floats, rate: int, least: int) -> Floats:
+    """Margins times a power of two, rounded, and cut where tables end."""
+    place = margins * rate
+    np.rint(place, out=place)
+    np.maximum(place, least, out=place)
+    return np.minimum(place, _FAR * _GRID, out=place)
 
 
 def growth(margins: Floats) -> Floats:

@@ -42,8 +42,7 @@ class Field:
         self.rows, self.standard, self.curvature, self.count = rows, scale, bent, count
         self._meter = meter
         self.plenty = count / meter.sigma(1, 1) / scale.width
-        self._squares = rows.squares()
-        self._counts = what_rows_count(rows, self._squares, bent.longest)
+        self._counts = what_rows_count(rows, rows.squares(), bent.longest)
 
     @property
     def rate(self) -> float:
@@ -73,9 +72,12 @@ class Field:
 
         def weighed(place: slice, margins: Floats) -> Floats:
             found = residuals(place, margins)
-            return found if counts is None else np.trunc(found * counts[place, None])
+            if counts is not None:
+                found *= counts[place, None]
+                np.trunc(found, out=found)
+            return found
 
-        total = gradients(self.rows, weights * REACH, weighed, self.bound(length), squares=self._squares)
+        total = gradients(self.rows, weights * REACH, weighed, self.bound(length))
         return (self._meter.noisy(total, share) * (REACH / self.count)).reshape(len(weights), -1)
 
     def bent(self, weights: Floats, weigh: Residuals, share: Fraction) -> Curvature:
@@ -129,9 +131,7 @@ class Field:
             share: Of the price.
         """
 
-        def lines(place: slice, block: Floats) -> Floats:
-            return line(place, margins_of(block, weights))
-
+        lines = ((place, line(place, margins_of(block, weights))) for place, block in self.rows.blocks())
         noisy = self._meter.noisy(averages(self.rows, lines, 1, Fraction(1)), share)
         return float(noisy[0]) / self.count
 
@@ -163,7 +163,7 @@ def field(rows: Rows, meter: Meter, count: float, *, scaling: Fraction, bending:
 def what_rows_count(rows: Rows, squares: Floats, longest: float) -> Floats | None:
     """What each row's residual is multiplied with: less where it is long, and its part of its unit."""
     most = (longest * UNIT / REACH) ** 2
-    counts = np.divide(most, squares, out=np.ones_like(squares), where=squares > most)
+    counts = most / np.maximum(squares, most)
     shares = parts(rows)
     if shares is not None:
         return counts * (shares / 2.0**20)

@@ -198,8 +198,15 @@ def _rate(lower: Floats, upper: Floats, signed: bool | NDArray[np.bool_]) -> Flo
 def _rounded(
     values: NDArray[Any], lower: Floats, upper: Floats, rate: Floats, signed: bool | NDArray[np.bool_]
 ) -> Small:
-    held = np.minimum(np.maximum(values, lower, dtype=np.float64), upper)
-    scaled = np.floor((held - lower) * rate + 0.5)
-    # The product may be above its end by a rounding, never by as much as one.
-    scaled = np.minimum(scaled, UNIT * (1.0 + signed))
-    return np.asarray(scaled - UNIT * signed, dtype=np.int16)
+    held = np.maximum(values, lower, dtype=np.float64)
+    np.minimum(held, upper, out=held)
+    held -= lower
+    held *= rate
+    held += 0.5
+    # Nothing is below 0 here, so that integers are rounded down. A product may be above its end by a
+    # rounding, never by as much as one.
+    found = held.astype(np.int32)
+    np.minimum(found, np.multiply(UNIT, 1 + np.asarray(signed, np.int32)), out=found)
+    if np.any(signed):
+        found -= np.multiply(UNIT, signed, dtype=np.int32)
+    return found.astype(np.int16)

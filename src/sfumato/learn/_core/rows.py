@@ -50,6 +50,7 @@ class Rows:
             integers, units = integers[order], np.asarray(units, np.int64)[order]
             target = None if target is None else target[order]
         self.integers, self.target, self.units = integers, target, units
+        self._squares: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.integers)
@@ -79,8 +80,14 @@ class Rows:
             yield part, block
 
     def squares(self) -> Floats:
-        """The sum of squares of each row's coordinates with the intercept, in UNIT²: exact integers."""
-        found = np.empty(len(self))
-        for part, block in self.blocks():
-            found[part] = np.einsum("ij,ij->i", block, block)
-        return found
+        """The sum of squares of each row's coordinates with the intercept, in UNIT²: exact integers.
+
+        They are found once, and not to be written to.
+        """
+        size = len(self)  # which reads the rows, where they are still to be read
+        if self._squares is None:
+            found = np.empty(size)
+            for part, block in self.blocks():
+                np.einsum("ij,ij->i", block, block, out=found[part])
+            self._squares = found
+        return self._squares

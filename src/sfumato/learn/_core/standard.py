@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from sfumato.numeric.balls import sqrt_up
 __all__ = ["REACH", "Curvature", "Standard", "averages", "curvature", "means", "parts", "standard"]
 
 Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
 Weigh: TypeAlias = Callable[[slice, Floats], Floats]
 
 REACH = 32
@@ -44,13 +45,13 @@ def parts(rows: Rows) -> Floats | None:
     return np.asarray((2**_FINE // count)[place], np.float64)
 
 
-def averages(rows: Rows, lines: Callable[[slice, Floats], Floats], width: int, longest: Fraction) -> Total:
+def averages(rows: Rows, lines: Iterable[tuple[slice, Floats]], width: int, longest: Fraction) -> Total:
     """Σ over units of the average of their rows' lines.
 
     Args:
         rows: The private rows.
-        lines: From the places of a block and its coordinates to a line of integers for each row: a function
-            of that row alone, in multiples of 2**-20, none beyond 2**20.
+        lines: The places of blocks, and for each of their rows a line of integers: a function of that row
+            alone, in multiples of 2**-20, none beyond 2**20.
         width: How long a line is.
         longest: What the squares of a line add up to at most, in lengths.
 
@@ -61,9 +62,9 @@ def averages(rows: Rows, lines: Callable[[slice, Floats], Floats], width: int, l
     """
     shares = parts(rows)
     total = Adding((width,))
-    for place, block in rows.blocks():
+    for place, block in lines:
         weights = np.ones(len(block)) if shares is None else shares[place]
-        total.add(weights @ lines(place, block))
+        total.add(weights @ block)
     unit = 1 << (_FINE if shares is None else 2 * _FINE)
     return Total(total.values, Fraction(sqrt_up(longest)) * unit, Fraction(1, unit))
 
@@ -74,30 +75,52 @@ def means(rows: Rows, meter: Meter, share: Fraction, count: float) -> tuple[Floa
     Privacy:
         Claim: adding or removing a unit moves the sums by at most the root of 5/16 for each number and 1 for
         each category, in L2. Proof: that of `averages`: a number is within 1/2 of the middle and its square
-        within 1/4, and of a category's coordinates at most one is 1. Sums are exact: weights are at most
-        2**20, and a block's 2**12 products with 2**18 and less add up below 2**53.
+        within 1/4, and of a category's coordinates at most one is 1.
     """
     numbers, columns = _numbers(rows.design), rows.design.columns
     longest = sum(
         (Fraction(5, 16) if isinstance(column, Number) else Fraction(1) for column in columns), Fraction(0)
     )
-    middle = np.where(numbers, UNIT / 2, 0.0)
+    middle = np.where(numbers, UNIT // 2, 0)
     shares = parts(rows)
-    first, second = Adding((len(numbers),)), Adding((int(numbers.sum()),))
-    for place, block in rows.blocks():
-        near = block[:, : len(numbers)] - middle
-        weights = np.ones(len(block)) if shares is None else shares[place]
-        first.add(weights @ near)
-        squares = near if numbers.all() else near[:, numbers]
-        second.add(weights @ np.floor(squares * squares * 2.0 ** (_FINE - 2 * BITS)))
-    unit = 1 << (_FINE if shares is None else 2 * _FINE)
-    values = np.concatenate([first.values * (1 << (_FINE - BITS)), second.values])
+    first, second, unit = _sums(rows, middle) if shares is None else _part_sums(rows, middle, shares)
+    values = np.concatenate([first, second[numbers]])
     length = sqrt_up(max(longest, Fraction(1)))
     noisy = meter.noisy(Total(values, Fraction(length) * unit, Fraction(1, unit)), share) / count
     mean = np.where(numbers, np.clip(noisy[: len(numbers)], -0.5, 0.5), np.clip(noisy[: len(numbers)], 0, 1))
     square = mean.copy()
     square[numbers] = noisy[len(numbers) :]
     return mean + middle / UNIT, square - mean**2, meter.sigma(length, share) / count
+
+
+def _sums(rows: Rows, middle: Integers) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Sums of what coordinates are beyond the middle, and of its squares; in multiples of 2**-28.
+
+    All are exact: squares are at most 2**28, and Σ(x − m)² = Σx² − m·(2·Σx − n·m).
+    """
+    width = len(middle)
+    first, second = Adding((width,)), Adding((width,))
+    for _, block in rows.blocks():
+        own = block[:, :width]
+        first.add(np.ones(len(block)) @ own)
+        second.add(np.einsum("ij,ij->j", own, own))
+    moved = len(rows) * middle
+    squares = second.values - middle * (2 * first.values - moved)
+    return (first.values - moved) * UNIT, squares, UNIT**2
+
+
+def _part_sums(rows: Rows, middle: Integers, shares: Floats) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """The same of rows that count for parts; in multiples of 2**-40.
+
+    All are exact: parts are at most 2**20, and a block's 2**12 products with 2**20 and less add up below
+    2**53.
+    """
+    first, second = Adding((len(middle),)), Adding((len(middle),))
+    for place, block in rows.blocks():
+        near = block[:, : len(middle)] - middle
+        first.add(shares[place] @ near)
+        second.add(shares[place] @ np.floor(near * near * 2.0 ** (_FINE - 2 * BITS)))
+    return first.values * (1 << (_FINE - BITS)), second.values, 1 << 2 * _FINE
 
 
 def _numbers(design: Design) -> NDArray[np.bool_]:
@@ -136,8 +159,12 @@ class Standard:
         integers = np.full((len(rows), self.width), UNIT // REACH, np.int16)
         middle, rate = self.centre * UNIT, self.rate / REACH
         for place, block in rows.blocks():
-            near = (block[:, : len(rate)] - middle) * rate
-            integers[place, : len(rate)] = np.clip(np.rint(near), -UNIT, UNIT)
+            near = block[:, : len(rate)]
+            near -= middle
+            near *= rate
+            np.rint(near, out=near)
+            np.clip(near, -UNIT, UNIT, out=near)
+            integers[place, : len(rate)] = near
         design = Design(columns, intercept=False, signed=True)
         return Rows(design, integers, rows.target, rows.units, exchange=rows.exchange)
 
@@ -211,24 +238,30 @@ def curvature(
         moves by at most 5·bound when a unit is added or removed, where v are its rows, shortened so that
         ‖v‖² ≤ part·bound (`parts`). Proof: with M what the unit adds, its Frobenius norm is at most
         Σ‖v‖² ≤ bound; 49·Σ_{i<j}M² + 25·ΣM_ii² = 24.5·(‖M‖² − ΣM_ii²) + 25·ΣM_ii² ≤ 25·bound². Shortening
-        multiplies with a float that is a little smaller than it may be and rounds towards zero.
+        multiplies with a float that is a little smaller than it may be and rounds towards zero; what is
+        short enough is left as it is, and squares are exact.
     """
     width = rows.design.width
     # Squares of independent coordinates with spread 1 add up to so much or less, mostly.
     longest = length * np.sqrt(1 + 2 * np.sqrt(2) / length)
     bound = Fraction(float((longest / REACH) ** 2))
     most = float(bound) * UNIT**2
-    shares = parts(rows)
+    shares, squares = parts(rows), rows.squares()
     total = Adding((width, width))
     for place, block in rows.blocks():
-        squares = np.einsum("ij,ij->i", block, block)
-        factors = np.divide(most, squares, out=np.ones_like(squares), where=squares > most)
+        factors = most / np.maximum(squares[place], most)
         if weigh is not None:
-            factors = factors * weigh(place, block)
+            factors *= weigh(place, block)
         if shares is not None:
-            factors = factors * (shares[place] / 2.0**_FINE)
-        v = np.trunc(block * (np.sqrt(factors) * _SHORTER)[:, None])
-        total.add(v.T @ v)
+            factors *= shares[place] / 2.0**_FINE
+        shorter = (np.sqrt(factors) * _SHORTER)[:, None]
+        if weigh is None and shares is None:
+            far = np.flatnonzero(factors < 1)
+            block[far] = np.trunc(block[far] * shorter[far])
+        else:
+            block *= shorter
+            np.trunc(block, out=block)
+        total.add(block.T @ block)
     upper = np.triu_indices(width)
     weights = np.where(upper[0] == upper[1], _ON, _OFF)
     exact = Total(total.values[upper] * weights, _ON * bound * UNIT**2, Fraction(1, UNIT**2))

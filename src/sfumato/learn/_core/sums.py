@@ -131,15 +131,14 @@ def _factors(rows: Rows, allowed: Fraction, target: bool) -> Floats:
     """By what each row's coordinates are shortened, so that the squares of its unit stay within a sum."""
     squares = rows.squares()
     if target and rows.target is not None:
-        squares += np.asarray(rows.target, np.float64) ** 2
+        squares = squares + np.asarray(rows.target, np.float64) ** 2
     if rows.units is not None and len(rows):
         starts = np.flatnonzero(np.r_[True, rows.units[1:] != rows.units[:-1]])
         # As integers: 2**20 rows of 2**10 columns add up beyond 2**53.
         whole = np.add.reduceat(squares.astype(np.int64), starts)
         squares = np.repeat(whole, np.diff(starts, append=len(squares))).astype(np.float64)
     most = float(allowed * UNIT**2)
-    factors = np.sqrt(np.divide(most, squares, out=np.ones_like(squares), where=squares > most))
-    return np.where(squares > most, factors * _SHORTER, 1.0)
+    return np.where(squares > most, np.sqrt(most / np.maximum(squares, most)) * _SHORTER, 1.0)
 
 
 def on_grid(weights: Floats) -> Floats:
@@ -151,9 +150,7 @@ def on_grid(weights: Floats) -> Floats:
     return np.asarray(np.rint(held * 2.0**WEIGHT_BITS))
 
 
-def gradients(
-    rows: Rows, weights: Floats, residuals: Residuals, bound: Rational, *, squares: Floats | None = None
-) -> Total:
+def gradients(rows: Rows, weights: Floats, residuals: Residuals, bound: Rational) -> Total:
     """Σ x·rᵀ over all rows, where r are a row's residuals; a unit's part of it is shortened to a length.
 
     Args:
@@ -162,7 +159,6 @@ def gradients(
         residuals: From the places of a block and its margins (exact, as floats in lengths) to its residuals
             (rows × columns, whole multiples of 2**-20 as integers): a function of each row by itself.
         bound: The L2 norm to which the part of each unit is shortened, all columns together.
-        squares: What `rows.squares()` gives, where it is at hand.
 
     Privacy:
         Claim: adding or removing a unit moves the sums by at most `bound` in L2, for any weights. Proof: each
@@ -178,12 +174,12 @@ def gradients(
     steps = on_grid(weights if weights.ndim == 2 else weights[:, None])
     scale = 2.0 ** -(BITS + WEIGHT_BITS)
     unit = 1 << (BITS + RESIDUAL_BITS)
-    total = Adding((rows.design.width, steps.shape[1]))
+    total, squares = Adding((rows.design.width, steps.shape[1])), rows.squares()
 
     def held(part: slice, block: Floats) -> Floats:
-        found = residuals(part, (block @ steps) * scale)
-        own = np.einsum("ij,ij->i", block, block) if squares is None else squares[part]
-        return _held(found, own, allowed)
+        margins = block @ steps
+        margins *= scale
+        return _held(residuals(part, margins), squares[part], allowed)
 
     if rows.units is None:
         for part, block in rows.blocks():
@@ -228,9 +224,12 @@ def _held(found: Floats, squares: Floats, bound: Fraction) -> Floats:
     """Residuals shortened so that a row's own part, x·rᵀ, is no longer than the bound; whole again."""
     # ‖x·rᵀ‖ = ‖x‖·‖r‖, in units of 2**-34.
     most = float(bound) * _SHORTER * 2.0 ** (BITS + RESIDUAL_BITS)
-    lengths = np.sqrt(np.einsum("ij,ij->i", found, found)) * np.sqrt(squares)
-    factors = np.divide(most, lengths, out=np.ones_like(lengths), where=lengths > most)
-    return np.asarray(np.trunc(found * factors[:, None]))
+    one = found.shape[1] == 1
+    lengths = np.abs(found[:, 0]) if one else np.sqrt(np.einsum("ij,ij->i", found, found))
+    lengths *= np.sqrt(squares)
+    if lengths.max(initial=0) <= most:
+        return found
+    return np.asarray(np.trunc(found * (most / np.maximum(lengths, most))[:, None]))
 
 
 def _outer(block: Floats, found: Floats) -> Integers:
