@@ -11,7 +11,10 @@ import pytest
 from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.learn import LinearRegression, LogisticRegression, PoissonRegression, Ridge
 from sfumato.learn._core import standard, sums
+from sfumato.learn._core.declared import Number
+from sfumato.learn._core.design import Design
 from sfumato.learn._core.meter import Meter, price
+from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.standard import averages, curvature, means, parts
 from sfumato.testing.fits import check_pair
 from sfumato.testing.stream import seeded
@@ -70,10 +73,9 @@ def _all_of_it(rows):
     ("module", "name", "bug"),
     [
         (standard, "parts", _all_of_it),
-        (standard, "_SHORTER", 1.5),
         (sums, "_held", lambda found, *_: found * 2),
     ],
-    ids=["each of a unit's rows counts as a whole", "rows are not shortened", "no clipping"],
+    ids=["each of a unit's rows counts as a whole", "no clipping"],
 )
 def test_a_planted_bug_is_seen(monkeypatch, module, name, bug):
     monkeypatch.setattr(module, name, bug)
@@ -140,6 +142,50 @@ def test_curvature_is_that_of_slow_arithmetic_where_no_row_is_long(units):
     assert bent.matrix - bent.ridge * np.eye(len(bent.matrix)) == pytest.approx(
         (z * whole[:, None]).T @ z / 17, abs=0.02
     )
+
+
+class Seen(Exact):
+    """Keeps the last sums that it was asked for."""
+
+    def noisy(self, total, share):
+        self.total = total
+        return super().noisy(total, share)
+
+
+def bends(units, weigh):
+    """By how much each unit moves the curvature, over what is claimed; rows are as long as they can be."""
+    rng = np.random.default_rng(3)
+    integers = (rng.choice([0, 40, 512, -700, 16384], (12, 3))).astype(np.int16)
+    integers[0] = 16384
+    design = Design([Number(f"z{at}", Fraction(-1), Fraction(1)) for at in range(3)], intercept=False)
+    whose = np.arange(12) // 2 if units else None
+
+    def total(kept):
+        rows = Rows(design, integers[kept], None, None if whose is None else whose[kept])
+        meter = Seen.alone(price(1, "1e-6"))
+        curvature(rows, meter, Fraction(1, 10), 12.0, 2.0, weigh=weigh)
+        return meter.total
+
+    everyone = np.arange(12) if whose is None else whose
+    whole = total(everyone >= 0)
+    moves = [whole.values - total(everyone != unit).values for unit in set(everyone)]
+    return [sum(int(value) ** 2 for value in moved) / whole.sensitivity**2 for moved in moves]
+
+
+WEIGHED = pytest.mark.parametrize("weigh", [None, lambda _, block: np.full(len(block), 0.9)])
+
+
+@WEIGHED
+@pytest.mark.parametrize("units", [False, True])
+def test_nobody_moves_the_curvature_beyond_the_claim_however_long_a_row_is(units, weigh):
+    assert max(bends(units, weigh)) <= 1
+
+
+@WEIGHED
+@pytest.mark.parametrize("units", [False, True])
+def test_rows_that_are_not_shortened_are_seen(monkeypatch, units, weigh):
+    monkeypatch.setattr(standard, "_SHORTER", 1.5)
+    assert max(bends(units, weigh)) > 1
 
 
 @pytest.mark.parametrize("name", MODELS)

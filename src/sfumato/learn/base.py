@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import ThreadpoolController
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.learn._core import paying
@@ -321,7 +323,9 @@ class PrivateEstimator(Habits, BaseEstimator):
         if isinstance(rows, Records):
             rows, self._bought_target, paid, meter = buy(rows, meter)
         self._bounds_paid = paid
-        return rows.design, self._learn(rows, meter)
+        # Blocks are too small to be worth several threads, which wait for each other in a loop.
+        with _matrix_libraries().limit(limits=1, user_api="blas"):
+            return rows.design, self._learn(rows, meter)
 
     def _columns(self, X: Any, *, reset: bool) -> tuple[Design, Any]:
         """The columns of what was handed in, and what they are: as declared, or as the model was fitted."""
@@ -411,6 +415,12 @@ class PrivateEstimator(Habits, BaseEstimator):
         check_is_fitted(self, "design_")
         design, columns = self._columns(X, reset=False)
         return design.floats(columns)
+
+
+@cache
+def _matrix_libraries() -> Any:
+    """Those that are loaded; to find them takes longer than a small fit."""
+    return ThreadpoolController()
 
 
 def _numbered(matrix: NDArray[Any]) -> list[str]:

@@ -130,7 +130,6 @@ class Field:
             line: From places and margins to a column of whole multiples of 2**-20.
             share: Of the price.
         """
-
         lines = ((place, line(place, margins_of(block, weights))) for place, block in self.rows.blocks())
         noisy = self._meter.noisy(averages(self.rows, lines, 1, Fraction(1)), share)
         return float(noisy[0]) / self.count

@@ -123,9 +123,10 @@ class Design:
         lower, upper = np.array(ends).reshape(-1, 2).T
         signed = np.array([self.is_signed(place) for place in range(len(self.columns))])
         rate = _rate(lower, upper, signed)
+        room = np.empty((step, matrix.shape[1]))
         for start in range(0, len(matrix), step):
             part = matrix[start : start + step]
-            rows[start : start + step] = _rounded(part, lower, upper, rate, signed)
+            rows[start : start + step] = _rounded(part, lower, upper, rate, signed, room[: len(part)])
         return rows
 
     def floats(self, columns: Sequence[Any] | NDArray[Any]) -> Floats:
@@ -170,7 +171,7 @@ def whole(values: Any, column: Number, *, signed: bool = False) -> Small:
     """Numbers of a column as coordinates: clamped, scaled, rounded to the nearest multiple."""
     lower, upper = np.array(float(column.lower)), np.array(float(column.upper))
     floats = np.asarray(values, dtype=np.float64)
-    return np.asarray(_rounded(floats, lower, upper, _rate(lower, upper, signed), signed))
+    return _rounded(floats, lower, upper, _rate(lower, upper, signed), signed).astype(np.int16)
 
 
 def coded(values: Any, listed: Sequence[Any]) -> NDArray[np.int64]:
@@ -196,17 +197,24 @@ def _rate(lower: Floats, upper: Floats, signed: bool | NDArray[np.bool_]) -> Flo
 
 
 def _rounded(
-    values: NDArray[Any], lower: Floats, upper: Floats, rate: Floats, signed: bool | NDArray[np.bool_]
-) -> Small:
-    held = np.maximum(values, lower, dtype=np.float64)
+    values: NDArray[Any],
+    lower: Floats,
+    upper: Floats,
+    rate: Floats,
+    signed: bool | NDArray[np.bool_],
+    room: Floats | None = None,
+) -> Floats:
+    """Numbers as coordinates that become integers by leaving their fractions out."""
+    held = np.asarray(np.maximum(values, lower, out=room, dtype=np.float64))
     np.minimum(held, upper, out=held)
     held -= lower
     held *= rate
     held += 0.5
-    # Nothing is below 0 here, so that integers are rounded down. A product may be above its end by a
-    # rounding, never by as much as one.
-    found = held.astype(np.int32)
-    np.minimum(found, np.multiply(UNIT, 1 + np.asarray(signed, np.int32)), out=found)
-    if np.any(signed):
-        found -= np.multiply(UNIT, signed, dtype=np.int32)
-    return found.astype(np.int16)
+    # The product may be above its end by a rounding.
+    if not np.any(signed):
+        np.minimum(held, UNIT, out=held)
+        return held
+    np.floor(held, out=held)
+    np.minimum(held, UNIT * (1.0 + signed), out=held)
+    held -= UNIT * np.asarray(signed, np.float64)
+    return held

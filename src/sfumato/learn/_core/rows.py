@@ -31,6 +31,9 @@ class Rows:
             the code of a class; None: nothing.
         units: The number of each row's unit, ascending; None: each row is a unit.
         exchange: Whether neighbours have one unit exchanged, so that sums move by twice what a unit weighs.
+
+    Args:
+        squares: What `squares()` gives for these rows as they come, where it is known.
     """
 
     def __init__(
@@ -41,16 +44,18 @@ class Rows:
         units: NDArray[np.integer] | None = None,
         *,
         exchange: bool = False,
+        squares: Floats | None = None,
     ) -> None:
-        self.design, self.exchange = design, exchange
+        self.design, self.exchange, self._squares = design, exchange, squares
         if units is not None:
             if len(units) and np.bincount(np.unique(units, return_inverse=True)[1]).max() > _MOST_OF_UNIT:
                 raise InvalidParameter("A unit has at most 2**20 rows.")
-            order = np.argsort(units, kind="stable")
-            integers, units = integers[order], np.asarray(units, np.int64)[order]
-            target = None if target is None else target[order]
+            units = np.asarray(units, np.int64)
+            if (units[1:] < units[:-1]).any():
+                order = np.argsort(units, kind="stable")
+                integers, units, self._squares = integers[order], units[order], None
+                target = None if target is None else target[order]
         self.integers, self.target, self.units = integers, target, units
-        self._squares: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.integers)

@@ -13,7 +13,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import BITS, UNIT, Design
 from sfumato.learn._core.meter import Meter, Total
-from sfumato.learn._core.rows import Rows
+from sfumato.learn._core.rows import BLOCK, Rows
 from sfumato.learn._core.sums import Adding, matrix
 from sfumato.numeric.balls import sqrt_up
 
@@ -153,20 +153,28 @@ class Standard:
 
         Privacy:
             Claim: each row follows from that row and public numbers, and no coordinate is beyond ±1. Proof:
-            one float at a time is subtracted from, multiplied, rounded and cut.
+            one float at a time is subtracted from, multiplied, rounded and cut, unless what is declared
+            keeps all of them within ±1: products of floats are off by less than a rounding takes away.
         """
         columns = [Number(f"z{place}", Fraction(-1), Fraction(1)) for place in range(self.width)]
-        integers = np.full((len(rows), self.width), UNIT // REACH, np.int16)
+        many, last = len(rows), UNIT // REACH
+        # No coordinate is beyond ±1, so that most often none can reach as far as it would be cut.
+        cuts = bool(((1 + np.abs(self.centre)) * self.rate > REACH).any())
+        integers, squares = np.empty((many, self.width), np.int16), np.empty(many)
         middle, rate = self.centre * UNIT, self.rate / REACH
-        for place, block in rows.blocks():
-            near = block[:, : len(rate)]
+        room = np.empty((min(many, BLOCK), len(rate)))
+        for place in rows.slices():
+            near = room[: place.stop - place.start]
+            near[:] = rows.integers[place]
             near -= middle
             near *= rate
             np.rint(near, out=near)
-            np.clip(near, -UNIT, UNIT, out=near)
-            integers[place, : len(rate)] = near
+            if cuts:
+                np.clip(near, -UNIT, UNIT, out=near)
+            integers[place, : len(rate)], integers[place, -1] = near, last
+            squares[place] = np.einsum("ij,ij->i", near, near) + last**2
         design = Design(columns, intercept=False, signed=True)
-        return Rows(design, integers, rows.target, rows.units, exchange=rows.exchange)
+        return Rows(design, integers, rows.target, rows.units, exchange=rows.exchange, squares=squares)
 
     def back(self, weights: Floats) -> Floats:
         """Weights of standardised coordinates as weights of the coordinates, the intercept last."""
