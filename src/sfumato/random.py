@@ -26,6 +26,7 @@ from sfumato.samplers.wholes import Wholes
 
 __all__ = [
     "Keystream",
+    "Simulation",
     "add_discrete_gaussian",
     "add_discrete_laplace",
     "add_gaussian",
@@ -46,6 +47,8 @@ __all__ = [
 ]
 
 Shape: TypeAlias = int | tuple[int, ...]
+Simulation: TypeAlias = np.random.Generator
+"""What `simulation` gives."""
 _KEY = 32
 _PAD = 16  # the cipher wants room for one more block than it writes
 _BUFFER = 1 << 15
@@ -454,6 +457,6 @@ def salt(length: int = 16) -> bytes:
     return _local.stream.bits(8 * size).to_bytes(size, "little")
 
 
-def simulation(seed: int | None = None) -> np.random.Generator:
+def simulation(seed: int | None = None) -> Simulation:
     """A plain NumPy generator, for simulation and post-processing only: never on a release path."""
     return np.random.default_rng(seed if seed is not None else _local.stream.bits(128))

@@ -42,7 +42,7 @@ main()
 
 
 def test_the_shell_can_complete(process):
-    env = {"_SFUMATO_COMPLETE": "complete_bash", "COMP_WORDS": "sfumato le", "COMP_CWORD": "1"}
+    env = {"_SFUMATO_COMPLETE": "complete_bash", "COMP_WORDS": "sfumato led", "COMP_CWORD": "1"}
     assert process(env=env).out.split() == ["ledger"]
 
 

@@ -7,6 +7,7 @@ import pytest
 from sfumato.learn.examples import examples
 from sfumato.testing.fits import check_fit
 from sfumato.testing.mutants.fits import FIT_MUTANTS, planted
+from sfumato.testing.stream import seeded
 
 NAMED = {example.name: example for example in examples()}
 CUT = ["logistic: a row at the corner", "logistic: three classes, somebody with many rows"]
@@ -21,7 +22,8 @@ CASES = [
 
 @pytest.mark.parametrize("name", NAMED)
 def test_questions_stay_within_their_claims_on_neighbours(name):
-    check_fit(NAMED[name])
+    with seeded(name):
+        check_fit(NAMED[name])
 
 
 def test_all_mutants_are_tried():
@@ -31,5 +33,5 @@ def test_all_mutants_are_tried():
 @pytest.mark.parametrize(("mutant", "name"), CASES)
 def test_a_planted_bug_is_seen(mutant, name):
     example = NAMED[name]
-    with planted(mutant, type(example.make())), pytest.raises(AssertionError):
+    with seeded(f"{mutant}: {name}"), planted(mutant, type(example.make())), pytest.raises(AssertionError):
         check_fit(example)

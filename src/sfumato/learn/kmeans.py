@@ -24,7 +24,7 @@ from sfumato.learn.examples import Example, Given
 from sfumato.learn.moments import Scales, Spread, is_signed
 from sfumato.learn.pca import components, length_bound, lengths
 from sfumato.numeric.exact import Rational, as_integer
-from sfumato.random import simulation
+from sfumato.random import Simulation, simulation
 
 __all__ = ["KMeans"]
 
@@ -191,7 +191,7 @@ class _Lloyd:
         noisy = matrix(self.meter.noisy(total, _SPREAD), self.rows.design.width)
         return Spread.of({"moments": noisy, "noise": np.array(noise)})
 
-    def seeded(self, spread: Spread, number: int, draw: np.random.Generator) -> _State:
+    def seeded(self, spread: Spread, number: int, draw: Simulation) -> _State:
         """The first centres, from the cells of many seeds around the mean of all rows."""
         variances, directions, clear = components(spread, self.weights * UNIT)
         # A mean that may be all noise is drawn to the middle of the box.

@@ -22,6 +22,7 @@ from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateRegressor
 from sfumato.numeric.balls import sqrt_up
 from sfumato.numeric.exact import Rational, as_fraction
+from sfumato.random import simulation
 
 __all__ = ["LinearRegression", "Ridge"]
 
@@ -218,7 +219,7 @@ def spread_of(near: Field, weights: Floats, found: Residuals, spread: float, sha
 
 def examples() -> tuple[Example, ...]:
     """Neighbours that come close to the claim."""
-    rng = np.random.default_rng(0)
+    rng = simulation(0)
     few = rng.uniform(-1, 1, (40, 2))
     target = few[:, 0] - few[:, 1]
     return (

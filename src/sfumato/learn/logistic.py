@@ -19,6 +19,7 @@ from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateClassifier
 from sfumato.numeric.exact import Rational
+from sfumato.random import simulation
 
 __all__ = ["LogisticRegression"]
 
@@ -217,7 +218,7 @@ def _length(near: Field) -> float:
 
 def examples() -> tuple[Example, ...]:
     """Neighbours that come close to the claim."""
-    rng = np.random.default_rng(0)
+    rng = simulation(0)
     few, labels = rng.uniform(-1, 1, (40, 2)), rng.integers(0, 3, 40)
     far = np.vstack([few, [[1.0, -1.0]]])
     return (

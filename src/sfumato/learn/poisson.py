@@ -19,6 +19,7 @@ from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateRegressor
 from sfumato.learn.linear import counted, spread_of
 from sfumato.numeric.exact import Rational
+from sfumato.random import simulation
 
 __all__ = ["PoissonRegression"]
 
@@ -129,7 +130,7 @@ def _descended(near: Field, weights: Floats, mean: float, spread: float) -> Floa
 
 def examples() -> tuple[Example, ...]:
     """Neighbours that come close to the claim."""
-    few = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+    few = simulation(0).uniform(-1, 1, (40, 2))
     counts = np.arange(40) % 4
     return (
         Example(

@@ -7,6 +7,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.random import Simulation
+
 __all__ = ["gathered"]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -14,9 +16,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _ROUNDS = 25
 
 
-def gathered(
-    points: Floats, weights: Floats, number: int, draw: np.random.Generator, *, starts: int = 12
-) -> Floats:
+def gathered(points: Floats, weights: Floats, number: int, draw: Simulation, *, starts: int = 12) -> Floats:
     """So many centres for weighted points: the best of several starts by k-means++ and Lloyd's rounds.
 
     Points that are no more than the centres stand for themselves; other centres are among them again.
@@ -39,7 +39,7 @@ def gathered(
     return best
 
 
-def _spread_out(points: Floats, weights: Floats, number: int, draw: np.random.Generator) -> Floats:
+def _spread_out(points: Floats, weights: Floats, number: int, draw: Simulation) -> Floats:
     """Starting points by k-means++: each far from those before it (Arthur, Vassilvitskii 2007)."""
     chosen = [int(draw.choice(len(points), p=weights / weights.sum()))]
     squares = _squares(points, points[chosen])[:, 0]

@@ -18,6 +18,7 @@ from sfumato.learn.examples import Example, Given
 from sfumato.learn.survival._grid import Grid, grid, pair, target_names
 from sfumato.learn.survival._steps import fitted
 from sfumato.numeric.exact import Rational
+from sfumato.random import simulation
 
 __all__ = ["CoxRegression"]
 
@@ -184,7 +185,7 @@ class CoxRegression(PrivateEstimator):
 
 def examples() -> tuple[Example, ...]:
     """Neighbours that come close to the claim."""
-    chance = np.random.default_rng(0)
+    chance = simulation(0)
     few, times, events = chance.uniform(-1, 1, (40, 2)), chance.uniform(0, 5, 40), np.arange(40) % 3 == 0
 
     def more(rows: list[list[float]], time: list[float], event: list[int]) -> tuple[Floats, Any]:
