@@ -310,6 +310,7 @@ REFUSED = [
     (Moments(), TEXT, None, InvalidParameter),
     (Moments(delta="1e-6"), TEXT, None, InvalidParameter),
     (Moments(epsilon=-1, delta="1e-6"), TEXT, None, InvalidParameter),
+    (Moments(epsilon="1e-12", delta="1e-12"), TEXT, None, InvalidParameter),  # no such noise can be drawn
     (Moments(1, "1e-6"), "SELECT note FROM people", None, InvalidParameter),  # nothing is declared
     (Moments(1, "1e-6", {"note": (0, 1)}), "SELECT note FROM people", None, QueryRefused),
     (Moments(1, "1e-6", {"nothing": (0, 1)}), TEXT, None, InvalidParameter),

@@ -20,6 +20,8 @@ __all__ = ["Meter", "Total", "price"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+_LEAST = Fraction(1, 2**40)  # a thousandth of it still pays for the rounding of 2**28 numbers
+
 
 class Total(NamedTuple):
     """Exact sums over all units, in whole multiples of a unit of length.
@@ -40,9 +42,13 @@ def price(epsilon: Rational, delta: Rational) -> GaussianLoss:
     """The loss of a whole fit: that of one Gaussian release, which all its measurements add up to.
 
     Raises:
-        InvalidParameter: if epsilon is not above 0, or delta not between 0 and 1.
+        InvalidParameter: if epsilon is not above 0, or both are so small that a share buys no noise that can
+            be drawn, or delta is not between 0 and 1.
     """
-    return Gaussian(epsilon, delta, sensitivity=1).loss
+    paid = Gaussian(epsilon, delta, sensitivity=1).loss
+    if paid.rho < _LEAST:
+        raise InvalidParameter("The price is too small for a fit to learn anything: raise epsilon.")
+    return paid
 
 
 class Meter:
