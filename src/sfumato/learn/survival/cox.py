@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter, NotCertified
-from sfumato.learn._core.declared import Declared
 from sfumato.learn._core.descent import WIDEST
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
-from sfumato.learn.base import Learned, PrivateEstimator
+from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
-from sfumato.learn.survival._grid import Grid, grid, pair, target_names
+from sfumato.learn.survival._grid import pair
 from sfumato.learn.survival._steps import fitted
+from sfumato.learn.survival._timed import Timed
 from sfumato.numeric.exact import Rational
 from sfumato.random import simulation
 
@@ -27,7 +27,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _FARTHEST = 50.0  # a risk is not taken to be beyond e^±50
 
 
-class CoxRegression(PrivateEstimator):
+class CoxRegression(Timed):
     """Cox's model of the hazard, on a public grid of times.
 
     ```python
@@ -81,24 +81,8 @@ class CoxRegression(PrivateEstimator):
         self.epsilon, self.delta, self.bounds = epsilon, delta, bounds
         self.times, self.horizon, self.bins = times, horizon, bins
 
-    def _check(self) -> None:
-        super()._check()
-        self._grid()
-
-    def _grid(self) -> Grid:
-        return grid(self.times, self.horizon, self.bins)
-
     def _target(self, y: Any, size: int) -> NDArray[Any]:
         return self._grid().coded(*pair(y, size))
-
-    def _target_names(self, target: Any) -> tuple[str, ...]:
-        return target_names(target)
-
-    def _target_declared(self, names: tuple[str, ...]) -> tuple[Declared, ...]:
-        return self._grid().declared(names, self._public)
-
-    def _target_read(self, columns: list[NDArray[Any]]) -> NDArray[Any]:
-        return self._grid().read(columns, flag=self._public[1].kind == "category")
 
     def _learn(self, rows: Rows, meter: Meter) -> Learned:
         found = fitted(rows, meter, self._grid())

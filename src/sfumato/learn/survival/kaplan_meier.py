@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.learn._core.declared import Category, Declared
+from sfumato.learn._core.declared import Category
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.frames import column_of, columns_for, names_of
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
-from sfumato.learn.base import Learned, PrivateEstimator, units_of
+from sfumato.learn.base import Learned, units_of
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.survival._cells import counting
 from sfumato.learn.survival._curve import Curve
-from sfumato.learn.survival._grid import Grid, grid, pair, target_names
+from sfumato.learn.survival._grid import pair
 from sfumato.learn.survival._logrank import LogRank, logrank
+from sfumato.learn.survival._timed import Timed
 from sfumato.numeric.exact import Rational
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Band(NamedTuple):
     until: float
 
 
-class KaplanMeier(PrivateEstimator):
+class KaplanMeier(Timed):
     """Survival curves from counts of events, and of those who left, in public cells of time.
 
     ```python
@@ -105,11 +106,8 @@ class KaplanMeier(PrivateEstimator):
         self.groups, self.discrete = groups, discrete
 
     def _check(self) -> None:
-        self._grid()
+        super()._check()
         self._listed()
-
-    def _grid(self) -> Grid:
-        return grid(self.times, self.horizon, self.bins)
 
     def _listed(self) -> tuple[Any, ...]:
         """The declared groups; none: everybody is in one."""
@@ -157,15 +155,6 @@ class KaplanMeier(PrivateEstimator):
 
         column = design.columns[0]
         return design, columns_for(design, pa.table({column.name: pa.array(values.tolist())}))
-
-    def _target_names(self, target: Any) -> tuple[str, ...]:
-        return target_names(target)
-
-    def _target_declared(self, names: tuple[str, ...]) -> tuple[Declared, ...]:
-        return self._grid().declared(names, self._public)
-
-    def _target_read(self, columns: list[NDArray[Any]]) -> NDArray[Any]:
-        return self._grid().read(columns, flag=self._public[1].kind == "category")
 
     def _learn(self, rows: Rows, meter: Meter) -> Learned:
         cells, several = self._grid(), max(1, len(self._listed()))
