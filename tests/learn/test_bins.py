@@ -7,7 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.learn._core.bins import (
+from sfumato.learn._core.declared import Category, number
+from sfumato.learn._core.design import UNIT, whole
+from sfumato.learn._shapes.bins import (
     MOST_BINS,
     bought_cuts,
     cells_for,
@@ -17,8 +19,6 @@ from sfumato.learn._core.bins import (
     merged,
     own_edges,
 )
-from sfumato.learn._core.declared import Category, number
-from sfumato.learn._core.design import UNIT, whole
 
 
 @pytest.mark.parametrize("seed", range(40))

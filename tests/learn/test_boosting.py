@@ -13,9 +13,9 @@ from sfumato import learn
 from sfumato.errors import InvalidParameter
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.meter import Meter
-from sfumato.learn._core.outcomes import Classes, Numbers, chances
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.tallies import Tallies
+from sfumato.learn._shapes.outcomes import Classes, Numbers, chances
+from sfumato.learn._shapes.tallies import Tallies
 from sfumato.testing.fits import check_pair
 from sfumato.testing.stream import seeded
 

@@ -9,8 +9,8 @@ from sklearn import cluster
 from sfumato.errors import InvalidParameter
 from sfumato.learn import KMeans
 from sfumato.learn import kmeans as module
-from sfumato.learn._core import cells as core
-from sfumato.learn._core.cells import Lengths, cells, nearest, weights_of
+from sfumato.learn._clusters import cells as core
+from sfumato.learn._clusters.cells import Lengths, cells, nearest, weights_of
 from sfumato.learn._core.declared import declared
 from sfumato.learn._core.design import UNIT, Design
 from sfumato.learn._core.meter import Meter

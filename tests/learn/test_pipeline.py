@@ -17,11 +17,11 @@ import sfumato as sf
 from sfumato import learn
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.learn._core.declared import Following, Number, declared, number
-from sfumato.learn._core.features import Source, features_of
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.splitting import shares_of
-from sfumato.learn._core.spreads import spreads
+from sfumato.learn._steps.features import Source, features_of
+from sfumato.learn._steps.splitting import shares_of
+from sfumato.learn._steps.spreads import spreads
 from sfumato.learn.examples import Example, Given
 from sfumato.loss import NO_LOSS, GaussianLoss
 from sfumato.testing.fits import check_fit

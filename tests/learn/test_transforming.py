@@ -12,15 +12,15 @@ import sklearn.preprocessing as theirs
 import sfumato as sf
 from sfumato import learn
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.learn._core import counts as counting
-from sfumato.learn._core import spreads as spreading
-from sfumato.learn._core.counts import cell_of, counts
 from sfumato.learn._core.declared import Category, Number, number
 from sfumato.learn._core.design import UNIT, Design
 from sfumato.learn._core.meter import Meter
-from sfumato.learn._core.quantiles import below, levels
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.spreads import spreads
+from sfumato.learn._steps import counts as counting
+from sfumato.learn._steps import spreads as spreading
+from sfumato.learn._steps.counts import cell_of, counts
+from sfumato.learn._steps.quantiles import below, levels
+from sfumato.learn._steps.spreads import spreads
 from sfumato.loss import NO_LOSS
 
 PRICE = {"epsilon": 1, "delta": "1e-6"}

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn._core.additive import TARGET_SHARE, Additive, column_codes, places_of
-from sfumato.learn._core.bins import codes_of, declared_cuts, own_edges
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import UNIT, Design
 from sfumato.learn._core.meter import Meter
-from sfumato.learn._core.outcomes import Classes, Numbers, Outcome, chances
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.tallies import Tallies
+from sfumato.learn._shapes.additive import TARGET_SHARE, Additive, column_codes, places_of
+from sfumato.learn._shapes.bins import codes_of, declared_cuts, own_edges
+from sfumato.learn._shapes.outcomes import Classes, Numbers, Outcome, chances
+from sfumato.learn._shapes.tallies import Tallies
 from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateClassifier, PrivateRegressor

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.learn._core.counts import by_column, counts
 from sfumato.learn._core.declared import Category, Declared, Number
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
+from sfumato.learn._steps.counts import by_column, counts
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.transforming import PrivateTransformer

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.learn._core.curves import logistic
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS, clipped
+from sfumato.learn._weights.curves import logistic
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.gradient import TwoClasses, units_in

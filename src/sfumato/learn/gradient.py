@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn._core.curves import logistic
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import MOST_COLUMNS, RESIDUAL_BITS, gradients
+from sfumato.learn._weights.curves import logistic
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateClassifier

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.learn._core.declared import Number
-from sfumato.learn._core.descent import WIDEST, Field, field
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.standard import averages
 from sfumato.learn._core.sums import RESIDUAL_BITS, Residuals
-from sfumato.learn._core.trust import Trusted, trust_signs
+from sfumato.learn._weights.descent import WIDEST, Field, field
+from sfumato.learn._weights.standard import averages
+from sfumato.learn._weights.trust import Trusted, trust_signs
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateRegressor

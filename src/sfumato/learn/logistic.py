@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.learn._core.curves import chances, logistic
-from sfumato.learn._core.descent import WIDEST, Field, field
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.standard import Curvature, averages
 from sfumato.learn._core.sums import RESIDUAL_BITS
-from sfumato.learn._core.trust import Trusted, trust_signs
+from sfumato.learn._weights.curves import chances, logistic
+from sfumato.learn._weights.descent import WIDEST, Field, field
+from sfumato.learn._weights.standard import Curvature, averages
+from sfumato.learn._weights.trust import Trusted, trust_signs
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateClassifier

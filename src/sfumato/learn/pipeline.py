@@ -20,12 +20,12 @@ from sfumato.errors import InvalidParameter
 from sfumato.learn._core import paying
 from sfumato.learn._core.declared import Declared, Following, Unbought, declared, is_auto, number
 from sfumato.learn._core.design import Design
-from sfumato.learn._core.features import Feature, Source, features_of
 from sfumato.learn._core.frames import names_of
 from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.splitting import Split, shares_of
-from sfumato.learn._core.tabled import is_stateless, public_rows, tabled
+from sfumato.learn._steps.features import Feature, Source, features_of
+from sfumato.learn._steps.splitting import Split, shares_of
+from sfumato.learn._steps.tabled import is_stateless, public_rows, tabled
 from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.transforming import PrivateTransformer

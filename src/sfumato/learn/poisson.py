@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn._core.curves import decay
-from sfumato.learn._core.descent import WIDEST, Field, field
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS
+from sfumato.learn._weights.curves import decay
+from sfumato.learn._weights.descent import WIDEST, Field, field
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateRegressor

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn._core.counts import by_column, counts
 from sfumato.learn._core.declared import Declared, Number, number
 from sfumato.learn._core.meter import Meter
-from sfumato.learn._core.quantiles import levels
 from sfumato.learn._core.rows import Rows
+from sfumato.learn._steps.counts import by_column, counts
+from sfumato.learn._steps.quantiles import levels
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.transforming import PrivateTransformer

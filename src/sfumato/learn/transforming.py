@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_array, check
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.learn._core.declared import Declared, Number
 from sfumato.learn._core.design import Design
-from sfumato.learn._core.features import Feature
+from sfumato.learn._steps.features import Feature
 from sfumato.learn.base import PrivateEstimator
 from sfumato.session import Session
 

@@ -8,14 +8,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.learn._core.curves import growth
 from sfumato.learn._core.declared import Number
-from sfumato.learn._core.descent import margins_of, what_rows_count
 from sfumato.learn._core.design import BITS, UNIT, Design
 from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.standard import REACH, Curvature, curvature, standard
 from sfumato.learn._core.sums import RESIDUAL_BITS, WEIGHT_BITS, cut, on_grid
+from sfumato.learn._weights.curves import growth
+from sfumato.learn._weights.descent import margins_of, what_rows_count
+from sfumato.learn._weights.standard import REACH, Curvature, curvature, standard
 from sfumato.learn.survival._cells import counting
 from sfumato.learn.survival._curve import Curve
 from sfumato.learn.survival._grid import Grid

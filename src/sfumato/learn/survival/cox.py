@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter, NotCertified
-from sfumato.learn._core.descent import WIDEST
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
+from sfumato.learn._weights.descent import WIDEST
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.survival._grid import pair

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 
 from sfumato.errors import InvalidParameter
 from sfumato.learn._core.declared import Number, number
-from sfumato.learn._core.features import Feature
+from sfumato.learn._steps.features import Feature
 
 __all__ = ["is_stateless", "public_rows", "tabled"]
 

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import InvalidParameter, NotCertified
 
 if TYPE_CHECKING:
-    from sfumato.learn._core.descent import Field
     from sfumato.learn._core.design import Design
-    from sfumato.learn._core.standard import Curvature
+    from sfumato.learn._weights.descent import Field
+    from sfumato.learn._weights.standard import Curvature
 
 __all__ = ["Trusted", "trust_signs"]
 

@@ -13,8 +13,8 @@ from sfumato.learn._core.declared import Category
 from sfumato.learn._core.design import BITS, UNIT, Design
 from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.standard import REACH, Curvature, Standard, averages, curvature, parts, standard
 from sfumato.learn._core.sums import MOST_COLUMNS, WEIGHT_BITS, gradients, on_grid
+from sfumato.learn._weights.standard import REACH, Curvature, Standard, averages, curvature, parts, standard
 
 __all__ = ["WIDEST", "Field", "field", "margins_of", "what_rows_count"]
 

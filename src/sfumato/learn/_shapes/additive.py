@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
-from sfumato.learn._core.bins import MOST_BINS, Cuts, bought_cuts, cells_for, cells_of, codes_of
 from sfumato.learn._core.declared import Category, Number
 from sfumato.learn._core.design import UNIT, Design
 from sfumato.learn._core.meter import Meter, Total
-from sfumato.learn._core.outcomes import Outcome
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.shapes import FREE, PAIR, PLAIN, SMOOTH, Shape
-from sfumato.learn._core.tallies import PART, Codes, Tallies
+from sfumato.learn._shapes.bins import MOST_BINS, Cuts, bought_cuts, cells_for, cells_of, codes_of
+from sfumato.learn._shapes.outcomes import Outcome
+from sfumato.learn._shapes.shapes import FREE, PAIR, PLAIN, SMOOTH, Shape
+from sfumato.learn._shapes.tallies import PART, Codes, Tallies
 
 __all__ = ["GROUPS", "TARGET_SHARE", "Additive", "column_codes", "places_of"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.learn._core.design import BITS, UNIT
 from sfumato.learn._core.meter import Meter
-from sfumato.learn._core.tallies import Tallies
+from sfumato.learn._shapes.tallies import Tallies
 
 __all__ = ["Classes", "Numbers", "Outcome", "chances"]
 

@@ -1,0 +1,1 @@
+"""Boosted shapes: bins of columns, sums of residuals by bin, and scores fitted to them."""
