@@ -8,9 +8,9 @@ from sklearn.linear_model import LogisticRegression as PlainLogistic
 
 import sfumato as sf
 from sfumato import learn
+from sfumato.fits.meter import Meter, price
 from sfumato.learn._core.declared import number
 from sfumato.learn._core.design import Design
-from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import gradients
 from sfumato.learn._report.belonging import advantage_allowed

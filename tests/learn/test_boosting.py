@@ -11,8 +11,8 @@ import pytest
 
 from sfumato import learn
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.design import UNIT
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._shapes.outcomes import Classes, Numbers, chances
 from sfumato.learn._shapes.tallies import Tallies

@@ -119,9 +119,7 @@ def test_a_bound_read_off_the_data_is_seen(monkeypatch):
 
 
 def test_more_than_the_rest_is_refused_after_bounds(monkeypatch):
-    monkeypatch.setattr(
-        "sfumato.learn._core.meter._Part.noisy", lambda self, *asked: self._whole.noisy(*asked)
-    )
+    monkeypatch.setattr("sfumato.fits.meter._Part.noisy", lambda self, *asked: self._whole.noisy(*asked))
     with pytest.raises(BudgetExceeded):
         Moments(**PAID, bounds="auto").fit([[1.0]])
 

@@ -7,13 +7,13 @@ import pytest
 from sklearn import cluster
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter
 from sfumato.learn import KMeans
 from sfumato.learn import kmeans as module
 from sfumato.learn._clusters import cells as core
 from sfumato.learn._clusters.cells import Lengths, cells, nearest, weights_of
 from sfumato.learn._core.declared import declared
 from sfumato.learn._core.design import UNIT, Design
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.testing import seeded
 from sfumato.testing.fits import check_fit

@@ -8,12 +8,12 @@ import pytest
 from sklearn import decomposition
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter
 from sfumato.learn import PCA, Moments
 from sfumato.learn import pca as module
 from sfumato.learn._core import sums
 from sfumato.learn._core.declared import declared
 from sfumato.learn._core.design import Design
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.testing import seeded
 from sfumato.testing.fits import check_fit

@@ -11,8 +11,8 @@ from sklearn import linear_model
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.fits.meter import Meter
 from sfumato.learn import FederatedAveraging, NoisyGradientDescent, federated, gradient
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.testing import seeded
 from sfumato.testing.fits import check_fit

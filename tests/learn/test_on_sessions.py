@@ -16,9 +16,9 @@ from sklearn.base import clone
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, EngineFailed, InvalidParameter, LedgerUnusable, QueryRefused
-from sfumato.learn._core.meter import Meter
+from sfumato.fits.kept import Kept, plain
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.sums import moments
-from sfumato.learn._core.written import Kept, plain
 from sfumato.learn.kinds import PrivateClassifier, PrivateRegressor
 from sfumato.learn.moments import Moments
 from sfumato.session.vault import Vault

@@ -16,8 +16,8 @@ from sklearn.pipeline import Pipeline as Chain
 import sfumato as sf
 from sfumato import learn
 from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Following, Number, declared, number
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._steps.features import Source, features_of
 from sfumato.learn._steps.splitting import shares_of

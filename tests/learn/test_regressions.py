@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from sfumato.errors import InvalidParameter, NotCertified
+from sfumato.fits.meter import Meter, price
 from sfumato.learn import LinearRegression, LogisticRegression, PoissonRegression, Ridge
 from sfumato.learn._core import sums
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import Design
-from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._weights import standard
 from sfumato.learn._weights.standard import averages, curvature, means, parts

@@ -13,11 +13,11 @@ from sklearn.base import clone, is_classifier
 
 from sfumato.audit.registry import Subject, examined
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter, Total
 from sfumato.games import RandomStopping
 from sfumato.learn._choosing import scores, trials
 from sfumato.learn._choosing.scores import goodness
 from sfumato.learn._core.design import UNIT
-from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn.examples import searches
 from sfumato.learn.folds import SCORED, _scored, cross_val_score, fold_prices
 from sfumato.learn.kinds import PrivateClassifier, PrivateRegressor

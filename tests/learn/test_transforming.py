@@ -12,9 +12,9 @@ import sklearn.preprocessing as theirs
 import sfumato as sf
 from sfumato import learn
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Category, Number, number
 from sfumato.learn._core.design import UNIT, Design
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._steps import counts as counting
 from sfumato.learn._steps import spreads as spreading

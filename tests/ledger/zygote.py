@@ -224,7 +224,8 @@ def _wait_for(folder, after):
 def modelled(report, where, state, point, patience=0.0, after=None, planted=""):
     """Fits on a session, as `bought` buys an answer; what was learned goes into the report."""
     import sfumato as sf
-    from sfumato.learn._core import meter, paying, sums
+    from sfumato.fits import meter
+    from sfumato.learn._core import paying, sums
     from sfumato.learn._core.declared import declared
     from sfumato.learn._core.design import Design
     from sfumato.session.rows_wanted import rows_wanted

@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.fits.kept import Kept, plain
+from sfumato.fits.meter import Meter, price
 from sfumato.learn._core import paying
 from sfumato.learn._core.buying import BoundsPaid, bounds_price, buy
 from sfumato.learn._core.declared import (
@@ -28,10 +30,8 @@ from sfumato.learn._core.declared import (
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.frames import check_table, columns_for, names_of, not_numbers
 from sfumato.learn._core.habits import Habits, Refused
-from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.written import Kept, plain
 from sfumato.loss import NO_LOSS, PrivacyLoss
 from sfumato.session import Session
 from sfumato.session.rows_wanted import WantedColumn, rows_wanted

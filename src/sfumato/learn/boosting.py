@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import UNIT, Design
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._shapes.additive import TARGET_SHARE, Additive, column_codes, places_of
 from sfumato.learn._shapes.bins import codes_of, declared_cuts, own_edges

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Category, Declared, Number
 from sfumato.learn._core.design import Design
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._steps.counts import by_column, counts
 from sfumato.learn.base import Learned

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.fits.meter import Meter, Total
 from sfumato.learn._core.design import UNIT
-from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS, clipped
 from sfumato.learn._weights.curves import logistic

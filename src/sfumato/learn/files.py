@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue, SfumatoError
+from sfumato.fits.meter import price
 from sfumato.learn._core.buying import bounds_price
 from sfumato.learn._core.declared import Category, Number, Unbought, number
-from sfumato.learn._core.meter import price
 from sfumato.learn.base import PrivateEstimator
 from sfumato.learn.kinds import PrivateClassifier, PrivateRegressor
 from sfumato.loss import NO_LOSS

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter, price
 from sfumato.learn._choosing.scores import goodness, scoring_of, share_of
 from sfumato.learn._choosing.trials import fitted, folds_of, model_of, records_of
-from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import PrivateEstimator
 from sfumato.loss import GaussianLoss

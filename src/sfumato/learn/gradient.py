@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter, Total
 from sfumato.learn._core.design import Design
-from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import MOST_COLUMNS, RESIDUAL_BITS, gradients

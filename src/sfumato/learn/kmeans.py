@@ -12,11 +12,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter
 from sfumato.learn._clusters.cells import MOST_COLUMNS, Cells, Lengths, cells, farthest, nearest, weights_of
 from sfumato.learn._clusters.seeding import gathered
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.habits import Refused
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import matrix, moments
 from sfumato.learn.base import Learned, PrivateEstimator

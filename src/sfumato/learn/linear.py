@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import UNIT
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS, Residuals
 from sfumato.learn._weights.descent import WIDEST, Field, field

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.learn._core.meter import Meter
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS
 from sfumato.learn._weights.curves import chances, logistic

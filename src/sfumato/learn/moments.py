@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfumato import render
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import Design
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import matrix, moments
 from sfumato.learn.base import Learned, PrivateEstimator

@@ -11,8 +11,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.fits.meter import Meter, Total
 from sfumato.learn._core.design import UNIT, Design
-from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import matrix, moments
 from sfumato.learn.base import Learned, PrivateEstimator

@@ -17,11 +17,11 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter, price
 from sfumato.learn._core import paying
 from sfumato.learn._core.declared import Declared, Following, Unbought, declared, is_auto, number
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.frames import names_of
-from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._steps.features import Feature, Source, features_of
 from sfumato.learn._steps.splitting import Split, shares_of
@@ -34,7 +34,7 @@ from sfumato.numeric.exact import Rational
 from sfumato.session import Session
 
 if TYPE_CHECKING:
-    from sfumato.learn._core.written import Kept
+    from sfumato.fits.kept import Kept
     from sfumato.purchase import Purchase
 
 __all__ = ["Pipeline"]

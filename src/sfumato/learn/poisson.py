@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn._core.meter import Meter
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS
 from sfumato.learn._weights.curves import decay

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Declared, Number, number
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._steps.counts import by_column, counts
 from sfumato.learn._steps.quantiles import levels

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato import random
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter, price
 from sfumato.games import ModelSelection, RandomStopping
 from sfumato.learn._choosing.prices import stopping_for
 from sfumato.learn._choosing.scores import goodness, scoring_of, share_of
@@ -34,7 +35,6 @@ from sfumato.learn._choosing.trials import (
 )
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.habits import names_there
-from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import PrivateEstimator
 from sfumato.learn.examples import Search, flat

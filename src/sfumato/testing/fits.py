@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from sfumato.learn._core.meter import Meter, Total
+from sfumato.fits.meter import Meter, Total
 from sfumato.numeric.exact import Rational, as_fraction
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import price
 from sfumato.games import RandomStopping
-from sfumato.learn._core.meter import price
 from sfumato.loss import GaussianLoss
 
 __all__ = ["stopping_for"]

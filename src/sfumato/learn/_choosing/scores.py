@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Total
 from sfumato.learn._core.design import UNIT, coded, whole
-from sfumato.learn._core.meter import Total
 from sfumato.learn._core.records import Records
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from sklearn.base import clone
 
 from sfumato import random
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.buying import BoundsPaid
 from sfumato.learn._core.declared import Following, is_auto
 from sfumato.learn._core.design import Design
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.loss import GaussianLoss, PrivacyLoss

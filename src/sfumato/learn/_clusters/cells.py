@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Total
 from sfumato.learn._core.design import UNIT
-from sfumato.learn._core.meter import Total
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import Adding
 from sfumato.numeric.balls import sqrt_up

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
+from sfumato.fits.meter import Meter, Total
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import whole
-from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.numeric.balls import sqrt_up

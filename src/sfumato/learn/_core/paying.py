@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.accounting import GaussianFilter
 from sfumato.errors import AccessDenied, BudgetExceeded, EngineFailed, SfumatoError, UnsupportedLoss
+from sfumato.fits.kept import Kept
+from sfumato.fits.meter import Meter, price
 from sfumato.learn._core.buying import BoundsPaid, bounds_price
 from sfumato.learn._core.declared import AUTO, Category, Declared, Number, Unbought, is_auto
 from sfumato.learn._core.design import UNIT, Design
-from sfumato.learn._core.meter import Meter, price
 from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.session_rows import SessionRows, engine_moments
-from sfumato.learn._core.written import Kept
 from sfumato.ledger import Memo, Right
 from sfumato.ledger.spare import Spare
 from sfumato.numeric.exact import show

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Total
 from sfumato.learn._core.design import BITS, UNIT
-from sfumato.learn._core.meter import Total
 from sfumato.learn._core.rows import BLOCK, Rows
 from sfumato.numeric.balls import sqrt_up
 from sfumato.numeric.exact import Rational, positive

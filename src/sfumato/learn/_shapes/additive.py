@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
+from sfumato.fits.meter import Meter, Total
 from sfumato.learn._core.declared import Category, Number
 from sfumato.learn._core.design import UNIT, Design
-from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._shapes.bins import MOST_BINS, Cuts, bought_cuts, cells_for, cells_of, codes_of
 from sfumato.learn._shapes.outcomes import Outcome

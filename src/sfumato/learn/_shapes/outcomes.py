@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.design import BITS, UNIT
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._shapes.tallies import Tallies
 
 __all__ = ["Classes", "Numbers", "Outcome", "chances"]

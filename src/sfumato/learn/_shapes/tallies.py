@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.learn._core.meter import Total
+from sfumato.fits.meter import Total
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import Adding
 

@@ -9,9 +9,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.fits.meter import Total
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import UNIT, Design
-from sfumato.learn._core.meter import Total
 from sfumato.learn._core.rows import Rows
 from sfumato.numeric.balls import sqrt_up
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.fits.meter import Total
 from sfumato.learn._core.design import UNIT
-from sfumato.learn._core.meter import Total
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import Adding, by_unit, clipped
 from sfumato.numeric.balls import sqrt_up

@@ -9,9 +9,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Category
 from sfumato.learn._core.design import BITS, UNIT, Design
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import MOST_COLUMNS, WEIGHT_BITS, gradients, on_grid
 from sfumato.learn._weights.standard import REACH, Curvature, Standard, averages, curvature, parts, standard

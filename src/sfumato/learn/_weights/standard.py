@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
+from sfumato.fits.meter import Meter, Total
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import BITS, UNIT, Design
-from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.rows import BLOCK, Rows
 from sfumato.learn._core.sums import Adding, matrix
 from sfumato.numeric.balls import sqrt_up

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.learn._core.meter import Total
+from sfumato.fits.meter import Total
 
 __all__ = ["Counting", "counting"]
 

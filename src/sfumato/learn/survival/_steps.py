@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.fits.meter import Meter, Total
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import BITS, UNIT, Design
-from sfumato.learn._core.meter import Meter, Total
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS, WEIGHT_BITS, cut, on_grid
 from sfumato.learn._weights.curves import growth

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter, NotCertified
-from sfumato.learn._core.meter import Meter
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._weights.descent import WIDEST
 from sfumato.learn.base import Learned

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Category
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.frames import column_of, columns_for, names_of
-from sfumato.learn._core.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn.base import Learned, units_of
 from sfumato.learn.examples import Example, Given

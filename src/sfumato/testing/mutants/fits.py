@@ -12,9 +12,9 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.fits.meter import Meter
 from sfumato.learn._core import sums
 from sfumato.learn._core.design import UNIT
-from sfumato.learn._core.meter import Meter
 from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.mechanisms import Gaussian
 from sfumato.numeric.exact import Rational, positive

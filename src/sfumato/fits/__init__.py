@@ -1,0 +1,1 @@
+"""What all fits share, of models and of tables: noise out of what was paid, and what is left on record."""

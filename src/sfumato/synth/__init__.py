@@ -1,0 +1,1 @@
+"""Synthetic tables: rows of the same shape as a private table's, which anyone may have."""

@@ -1,0 +1,1 @@
+"""Ways to choose what is measured: one file each."""
