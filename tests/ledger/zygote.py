@@ -228,6 +228,7 @@ def modelled(report, where, state, point, patience=0.0, after=None, planted=""):
     from sfumato.learn._core import paying, sums
     from sfumato.learn._core.declared import declared
     from sfumato.learn._core.design import Design
+    from sfumato.learn._core.reading import Reading
     from sfumato.session.rows_wanted import rows_wanted
     from sfumato.session.vault import Vault
 
@@ -253,7 +254,7 @@ def modelled(report, where, state, point, patience=0.0, after=None, planted=""):
 
         Vault.moments, paying.Kept.to_bytes = read, write
         design = Design(declared((0, 10), ["age", "pay"]))
-        fit = paying.Reading(rows_wanted(session, "SELECT age, pay FROM visits"), design, ())
+        fit = Reading(rows_wanted(session, "SELECT age, pay FROM visits"), design, ())
 
         def learn(right, noise):
             return {"moments": noise.noisy(sums.moments(fit.rows(right, lambda _: None)), 1)}, {}

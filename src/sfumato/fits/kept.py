@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter, LedgerUnusable
 from sfumato.session.columnar import Stored, Writing
 
-__all__ = ["Kept", "plain"]
+__all__ = ["Kept", "Learned", "plain"]
 
 _FORMAT = 1
+
+Learned: TypeAlias = Mapping[str, NDArray[Any]]
+"""What a fit releases: arrays by name, all of them noisy or public."""
 
 
 class Kept(NamedTuple):
@@ -31,7 +34,7 @@ class Kept(NamedTuple):
         bounds: Those that the fit bought, by column.
     """
 
-    learned: Mapping[str, NDArray[Any]]
+    learned: Learned
     epsilon: Fraction
     delta: Fraction
     bounds: Mapping[str, tuple[Fraction, Fraction]] = {}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from sfumato.errors import InvalidParameter, InvalidValue
-from sfumato.fits.kept import Kept, plain
+from sfumato.fits.kept import Learned
 from sfumato.fits.meter import Meter, price
-from sfumato.learn._core import paying
-from sfumato.learn._core.buying import BoundsPaid, bounds_price, buy
+from sfumato.learn._core import on_session, paying
+from sfumato.learn._core.buying import BoundsPaid, buy
 from sfumato.learn._core.declared import (
     Declared,
     Number,
@@ -25,7 +24,6 @@ from sfumato.learn._core.declared import (
     declared,
     listed,
     lists_categories,
-    number,
 )
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.frames import check_table, columns_for, names_of, not_numbers
@@ -34,22 +32,14 @@ from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
 from sfumato.loss import NO_LOSS, PrivacyLoss
 from sfumato.session import Session
-from sfumato.session.rows_wanted import WantedColumn, rows_wanted
+from sfumato.session.rows_wanted import WantedColumn
 
 if TYPE_CHECKING:
-    from sfumato.ledger import Receipt, Right
+    from sfumato.ledger import Receipt
     from sfumato.loss import GaussianLoss
     from sfumato.numeric.exact import Rational
-    from sfumato.purchase import Bought, Purchase
 
-__all__ = ["TARGET", "Learned", "PrivateEstimator", "units_of"]
-
-_PRICES = ("epsilon", "delta")
-
-Learned: TypeAlias = Mapping[str, NDArray[Any]]
-"""What a fit releases: arrays by name, all of them noisy or public."""
-TARGET = "the target"
-"""The name of what is to be learned, where it has none."""
+__all__ = ["Learned", "PrivateEstimator", "units_of"]
 
 
 class PrivateEstimator(Habits, BaseEstimator):
@@ -144,11 +134,14 @@ class PrivateEstimator(Habits, BaseEstimator):
                 raise InvalidParameter("A session knows whose its rows are: leave units out.")
             if self._is_free():
                 self._check_free()
-                self._name(design := self._reading(X, y, target, parameters).design)
+                on_session.name(self, design := on_session.reading_of(self, X, y, target, parameters).design)
                 self._keep(design, {}, NO_LOSS, None)
                 return self
-            reading, wanted = self._purchase(X, y, target, parameters)
-            self._given_back(reading, X.buy(wanted))
+            reading, wanted = on_session.fit_purchase(self, X, y, target, parameters)
+            bought = X.buy(wanted)  # now, or before
+            paid = price(bought.answer.epsilon, bought.answer.delta)
+            design = on_session.bought_design(self, reading, bought.answer, paid.rho)
+            self._keep(design, bought.answer.learned, paid, bought.receipt)
             return self
         if target is not None or parameters is not None:
             raise InvalidParameter("target and parameters go with a session: fit(session, text, target=…).")
@@ -186,73 +179,8 @@ class PrivateEstimator(Habits, BaseEstimator):
             paid = self._price()
             self._check()
             return paying.quoted_alone(paid, type(self).__name__)
-        reading, wanted = self._purchase(session, rows, target, parameters)
+        reading, wanted = on_session.fit_purchase(self, session, rows, target, parameters)
         return paying.quoted(session, wanted, reading, type(self).__name__)
-
-    def _reading(self, session: Session, rows: Any, target: Any, parameters: Any) -> paying.Reading:
-        """What a fit on a session reads; all that can be refused without rows is refused here."""
-        wanted = rows_wanted(session, rows, parameters)
-        names = self._target_names(target)
-        self._public = tuple(wanted.column(name) for name in names)
-        self._check()
-        learned = self._target_declared(names)
-        others = [column.name for column in wanted.columns if column.name not in names]
-        if not others and self.needs_columns:
-            raise InvalidParameter("Nothing is left to learn from: name more columns than the target.")
-        bounds = paying.public_bounds(self._given_bounds(), wanted, others)
-        return paying.Reading(wanted, self._design_of(bounds, others), learned)
-
-    def _purchase(
-        self, session: Session, rows: Any, target: Any, parameters: Any
-    ) -> tuple[paying.Reading, Purchase[Kept]]:
-        """What a fit on a session reads and buys."""
-        reading = self._reading(session, rows, target, parameters)
-        spare = paying.spared(session, reading) if self.delta is None else None
-        paid = self._price(None if spare is None else spare.delta)
-        names = [column.name for column in reading.target]
-        given = {key: value for key, value in self.get_params(deep=False).items() if key not in _PRICES}
-        facts = [
-            f"{type(self).__module__}.{type(self).__qualname__}",
-            {key: plain(value, key) for key, value in given.items()},
-            names,
-        ]
-        said = rows if isinstance(rows, str) else reading.wanted.table
-        words = f"{type(self).__name__}{' of ' if names else ''}{', '.join(names)}: {said}"
-
-        def learn(right: Right, meter: Meter) -> tuple[Learned, Mapping[str, Number]]:
-            rows = reading.rows(right, self._target_read)
-            design, released = self._released(rows, meter)
-            found = {column.name: column for column in design.columns if isinstance(column, Number)}
-            bounds = {name: found[name] for name in reading.unbought if name in found}
-            if self._bought_target is not None:
-                bounds |= dict.fromkeys(names, self._bought_target)
-            return released, bounds
-
-        return reading, paying.purchase(
-            session, reading, paid, facts=facts, words=words, learn=learn, spare=spare
-        )
-
-    def _given_back(self, reading: paying.Reading, bought: Bought[Kept]) -> None:
-        """Makes this the model that was bought: now, or before."""
-        kept, design, paid = bought.answer, reading.design, price(bought.answer.epsilon, bought.answer.delta)
-        self._name(design)
-        self._bounds_paid = bounds_price(paid.rho, reading.unbought)
-        self._bought_target = None
-        for column in reading.target:
-            if column.name in kept.bounds:
-                self._bought_target = number(TARGET, *kept.bounds[column.name])
-        if design.unbought:
-            columns = [
-                number(column.name, *kept.bounds[column.name]) if column.name in kept.bounds else column
-                for column in design.columns
-            ]
-            design = design.with_columns(columns)
-        self._keep(design, kept.learned, paid, bought.receipt)
-
-    def _name(self, design: Design) -> None:
-        """Says which columns were there, as scikit-learn does."""
-        self.feature_names_in_ = np.array([column.name for column in design.columns], dtype=object)
-        self.n_features_in_ = len(self.feature_names_in_)
 
     def _target_names(self, target: Any) -> tuple[str, ...]:
         """The columns of a session's rows that hold what is to be learned."""
@@ -289,6 +217,12 @@ class PrivateEstimator(Habits, BaseEstimator):
 
     def _check(self) -> None:
         """Refuses parameters that contradict each other, before anything is read."""
+
+    def _check_session(self) -> None:
+        """Refuses parameters that a fit on a session cannot have."""
+
+    def _rehearse(self, design: Design, paid: GaussianLoss) -> None:
+        """Refuses what a fit between these columns would refuse, before it is paid."""
 
     def _design(self, names: list[str]) -> Design:
         return self._design_of(self._given_bounds(), names)

@@ -23,9 +23,7 @@ from sfumato.mechanisms import Gaussian
 from sfumato.numeric.exact import Rational, as_integer, positive
 
 if TYPE_CHECKING:
-    from sfumato.learn._core.paying import Reading
     from sfumato.learn._core.records import Records
-    from sfumato.session import Session
 
 __all__ = ["FederatedAveraging", "Guarantee"]
 
@@ -116,11 +114,10 @@ class FederatedAveraging(TwoClasses):
             raise InvalidValue("There are more clients than are enrolled.")
         return rows
 
-    def _reading(self, session: Session, rows: Any, target: Any, parameters: Any) -> Reading:
+    def _check_session(self) -> None:
         # Whether a table has more clients than that is a fact about its rows, which no error may tell.
         if self.enrolled is not None:
             raise InvalidParameter("On a session the number of clients is private: leave enrolled out.")
-        return super()._reading(session, rows, target, parameters)
 
     def account(self) -> dict[str, Guarantee]:
         """What is promised to a client over all rounds: `central`, by the models; `local`, by its reports."""

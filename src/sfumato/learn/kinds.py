@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.learn._core.declared import (
+    TARGET,
     Category,
     Declared,
     Number,
@@ -21,7 +22,7 @@ from sfumato.learn._core.declared import (
     number,
 )
 from sfumato.learn._core.design import coded, whole
-from sfumato.learn.base import TARGET, PrivateEstimator
+from sfumato.learn.base import PrivateEstimator
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from fractions import Fraction
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
 
 from sfumato.errors import InvalidParameter
-from sfumato.fits.meter import Meter, price
-from sfumato.learn._core import paying
+from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Declared, Following, Unbought, declared, is_auto, number
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.frames import names_of
@@ -32,10 +31,6 @@ from sfumato.learn.transforming import PrivateTransformer
 from sfumato.loss import NO_LOSS, GaussianLoss, PrivacyLoss
 from sfumato.numeric.exact import Rational
 from sfumato.session import Session
-
-if TYPE_CHECKING:
-    from sfumato.fits.kept import Kept
-    from sfumato.purchase import Purchase
 
 __all__ = ["Pipeline"]
 
@@ -281,15 +276,6 @@ class Pipeline(PrivateEstimator, Chain):
             yield name, step, features
             if not last:
                 features = step._features(features)
-
-    def _purchase(
-        self, session: Session, rows: Any, target: Any, parameters: Any
-    ) -> tuple[paying.Reading, Purchase[Kept]]:
-        reading, wanted = super()._purchase(session, rows, target, parameters)
-        assert wanted.memo.epsilon is not None
-        assert wanted.memo.delta is not None  # the budget's, where none is named
-        self._rehearse(reading.design, price(wanted.memo.epsilon, wanted.memo.delta))
-        return reading, wanted
 
     def _rehearse(self, design: Design, paid: GaussianLoss) -> None:
         """Goes through all steps on a table without rows: what they refuse is refused before it is paid."""

@@ -16,6 +16,7 @@ from sfumato.plan.expressions.names import nearest
 
 __all__ = [
     "AUTO",
+    "TARGET",
     "Category",
     "Declared",
     "Following",
@@ -30,6 +31,8 @@ __all__ = [
 
 AUTO = "auto"
 """What stands for bounds that the fit buys."""
+TARGET = "the target"
+"""The name of what is to be learned, where it has none."""
 _MOST_VALUES = 10_000
 _FARTHEST = 2**100
 

@@ -1,11 +1,11 @@
-"""A fit on a session: the rows that it reads, its one purchase, and the quote of that."""
+"""A fit on a session: its one purchase, and the quote of that."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,152 +19,35 @@ from sfumato.errors import AccessDenied, BudgetExceeded, EngineFailed, SfumatoEr
 from sfumato.fits.kept import Kept
 from sfumato.fits.meter import Meter, price
 from sfumato.learn._core.buying import BoundsPaid, bounds_price
-from sfumato.learn._core.declared import AUTO, Category, Declared, Number, Unbought, is_auto
-from sfumato.learn._core.design import UNIT, Design
-from sfumato.learn._core.records import Records
-from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.session_rows import SessionRows, engine_moments
+from sfumato.learn._core.declared import Number
+from sfumato.learn._core.reading import Reading
 from sfumato.ledger import Memo, Right
 from sfumato.ledger.spare import Spare
 from sfumato.numeric.exact import show
 from sfumato.purchase import Bought, Purchase, is_no_dearer, known
-from sfumato.session.rows_wanted import (
-    Coded,
-    MomentsTaken,
-    Plain,
-    RowsTaken,
-    RowsWanted,
-    Scaled,
-    Taking,
-    days,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sfumato.loss import GaussianLoss
+    from sfumato.loss import GaussianLoss, PrivacyLoss
     from sfumato.session.session import Session
 
-__all__ = ["FitQuote", "Reading", "public_bounds", "purchase", "quoted", "quoted_alone"]
+__all__ = [
+    "FitQuote",
+    "Released",
+    "note_of",
+    "purchase",
+    "quoted",
+    "quoted_alone",
+    "spared",
+    "units_told",
+    "whole_purchase",
+]
 
 _WIDTH = 80
 
 Released: TypeAlias = tuple[Mapping[str, NDArray[Any]], Mapping[str, Number]]
 """What a fit releases: arrays by name, and the bounds that it bought, by column."""
-ReadTarget: TypeAlias = Callable[[list[NDArray[Any]]], NDArray[Any] | None]
-
-
-def public_bounds(bounds: Any, wanted: RowsWanted, names: Sequence[str]) -> Any:
-    """The bounds that were given; by column, and without any, those that the table declares fill in.
-
-    Days may be written as dates. Where all bounds are to be bought, declared categories stay.
-    """
-    if is_auto(bounds):
-        columns = [wanted.column(name) for name in names]
-        return {
-            column.name: AUTO if column.values is None else Category(column.name, tuple(column.values))
-            for column in columns
-        }
-    if bounds is not None and not isinstance(bounds, Mapping):
-        return bounds
-    places = {str(place): name for place, name in enumerate(names) if str(place) not in names}
-    given = {places.get(str(name), str(name)): pair for name, pair in (bounds or {}).items()}
-    for name in names:
-        column = wanted.column(name)
-        if name not in given and column.kind == "category" and column.values is not None:
-            given[name] = Category(name, tuple(column.values))
-        elif name not in given and column.lower is not None and column.upper is not None:
-            given[name] = (column.lower, column.upper)
-        elif column.is_date and isinstance(given.get(name), tuple) and len(given[name]) == 2:
-            given[name] = tuple(map(days, given[name]))
-    return given
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a fit reads of a session: its columns as coordinates, and what is to be learned.
-
-    Attributes:
-        wanted: The rows.
-        design: The coordinates of the columns that are learned from.
-        target: The columns of what is to be learned, each with what is declared of it.
-    """
-
-    wanted: RowsWanted
-    design: Design
-    target: tuple[Declared, ...]
-
-    @property
-    def unbought(self) -> tuple[str, ...]:
-        """The columns whose bounds the fit buys."""
-        columns = (*self.design.columns, *self.target)
-        return tuple(column.name for column in columns if isinstance(column, Unbought))
-
-    @property
-    def taken(self) -> RowsTaken:
-        """The rows as integers. Those without a number or without what is to be learned are left out.
-
-        Where bounds are bought, numbers are read as they are.
-        """
-        steps = UNIT * (1 + self.design.signed)
-        plain = bool(self.unbought)
-        ways = {column.name: _way(column, steps, plain=plain) for column in self.design.columns}
-        for column in self.target:
-            ways[column.name] = _way(column, UNIT, plain=isinstance(column, Unbought))
-        needed = [column.name for column in self.design.columns if isinstance(column, Number)]
-        return self.wanted.taking(ways, complete=[*needed, *(column.name for column in self.target)])
-
-    @property
-    def moments(self) -> MomentsTaken | None:
-        """The second moments that the engine can add up; None: it cannot."""
-        return None if self.unbought else engine_moments(self.design, self.taken)
-
-    def rows(self, right: Right, target: ReadTarget) -> Rows | Records:
-        """The rows of a fit, read once: when they are looked at, unless bounds are bought.
-
-        Args:
-            right: To `taken` and `moments`.
-            target: From the columns of the target to what is to be learned, one a row.
-
-        Privacy:
-            Claim: neighbours differ in the rows of one unit (`Vault.rows`), and each row is what
-            `Design.integers` makes of the same values: a category that is missing or not listed is none of
-            them, and rows without a number are not there.
-        """
-        width, exchange = len(self.design.columns), self.wanted.exchange
-        if not self.unbought:
-            return SessionRows(
-                self.design,
-                lambda: self._read(right, target),
-                right,
-                self.moments,
-                exchange=exchange,
-                has_units=self.wanted.has_units,
-            )
-        read = self.taken.read(right)
-        columns = [
-            values if isinstance(column, Number) else np.where(missing, -1, values)
-            for column, values, missing in zip(
-                self.design.columns, read.columns[:width], read.missing[:width], strict=True
-            )
-        ]
-        learned = target(list(read.columns[width:]))
-        lacking = next((column for column in self.target if isinstance(column, Unbought)), None)
-        return Records(self.design, columns, learned, read.units, exchange=exchange, target_column=lacking)
-
-    def _read(
-        self, right: Right, target: ReadTarget
-    ) -> tuple[NDArray[np.int16], NDArray[Any] | None, NDArray[np.int64] | None]:
-        """The coordinates of each row, what is to be learned, and whose it is."""
-        read = self.taken.read(right)
-        integers = np.zeros((read.size, len(self.design.coordinates)), np.int16)
-        for at, coordinate in enumerate(self.design.coordinates):
-            values, missing = read.columns[coordinate.column], read.missing[coordinate.column]
-            if coordinate.category is None:
-                integers[:, at] = values - UNIT if self.design.signed else values
-            else:
-                integers[:, at] = np.where(~missing & (values == coordinate.category), UNIT, 0)
-        return integers, target(list(read.columns[len(self.design.columns) :])), read.units
 
 
 def spared(session: Session, reading: Reading) -> Spare:
@@ -178,12 +61,6 @@ def spared(session: Session, reading: Reading) -> Spare:
     if spare.delta or not budget.delta:
         return spare
     return replace(spare, delta=budget.hundredth, told=f"a hundredth of the budget's, though {spare.told}")
-
-
-def _way(column: Declared, steps: int, *, plain: bool) -> Taking:
-    if isinstance(column, Category):
-        return Coded(column.values)
-    return Plain() if plain else Scaled(float(column.lower), float(column.upper), steps)
 
 
 def purchase(
@@ -209,20 +86,58 @@ def purchase(
 
     Privacy:
         Claim: what is recorded carries `paid`. The debit is for the loss of a Gaussian filter, and each draw
-        of noise is counted by it first (`Right.steps`); rows are read once, for this debit. Whatever fails
-        after the debit stays paid, and its refusal says nothing of the rows. A fit on record serves if it
-        cost no less: its answer follows from the same data by the same rule.
+        of noise is counted by it first (`Right.steps`); the rest is `whole_purchase`.
     """
-    taken, gate = reading.taken, GaussianFilter(paid.rho, point=paid.point)
-    assert paid.point is not None  # prices of fits are calibrated
-    epsilon, delta = paid.point
+    gate = GaussianFilter(paid.rho, point=paid.point)
+
+    def released(right: Right) -> Released:
+        steps = right.steps(gate)
+        return learn(right, Meter(paid.rho, steps.take, exchange=reading.wanted.exchange))
+
+    return whole_purchase(
+        session,
+        reading,
+        gate.loss,
+        memo=Memo("fit", words, mechanism="gaussian"),
+        facts=facts,
+        released=released,
+        spare=spare,
+    )
+
+
+def whole_purchase(
+    session: Session,
+    reading: Reading,
+    loss: PrivacyLoss,
+    *,
+    memo: Memo,
+    facts: Any,
+    released: Callable[[Right], Released],
+    spare: Spare | None = None,
+) -> Purchase[Kept]:
+    """One purchase of whatever is learned from rows that are read once.
+
+    Args:
+        session: Who pays.
+        reading: What is read.
+        loss: What all of it costs, calibrated to an (epsilon, delta).
+        memo: Who spends, in which words and with which noise.
+        facts: All else that the answer depends on but the price, as plain data.
+        released: From the right to read to what is released, and the bounds that were bought.
+        spare: Where delta comes from, if nobody named it.
+
+    Privacy:
+        Claim: what is recorded carries `loss`, if what `released` gives does. Rows are read once, for this
+        debit. Whatever fails after the debit stays paid, and its refusal says nothing of the rows. An answer
+        on record serves if it cost no less: it follows from the same data by the same rule.
+    """
+    assert loss.approximate is not None  # prices of fits are calibrated
+    taken, (epsilon, delta) = reading.taken, loss.approximate
     budget = session.dataset_with(session.tables[reading.wanted.table]).budget
-    whole = ["fit", facts, taken.fingerprint, reading.design.to_dict()]
+    whole = [memo.spender, facts, taken.fingerprint, reading.design.to_dict()]
 
     def answer(right: Right) -> Kept:
-        steps = right.steps(gate)
-        meter = Meter(paid.rho, steps.take, exchange=reading.wanted.exchange)
-        learned, found = _guarded(lambda: learn(right, meter))
+        learned, found = _guarded(lambda: released(right))
         bounds = {name: (column.lower, column.upper) for name, column in found.items()}
         return Kept(learned, epsilon, delta, bounds)
 
@@ -233,15 +148,13 @@ def purchase(
 
     return Purchase(
         dataset=reading.wanted.dataset,
-        loss=gate.loss,
+        loss=loss,
         fingerprint=hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest(),
-        memo=Memo(
-            "fit",
-            words,
-            epsilon,
-            delta,
-            "gaussian",
-            reading.wanted.table,
+        memo=replace(
+            memo,
+            epsilon=epsilon,
+            delta=delta,
+            table=reading.wanted.table,
             unnamed=() if spare is None else ("delta",),
         ),
         answer=answer,
@@ -250,7 +163,7 @@ def purchase(
         choose=as_good,
         reads=tuple(read.fingerprint for read in (taken, reading.moments) if read is not None),
         check=taken.check,
-        takes=lambda receipt: is_no_dearer(budget, receipt, gate.loss),
+        takes=lambda receipt: is_no_dearer(budget, receipt, loss),
     )
 
 
@@ -285,6 +198,7 @@ class FitQuote:
         note: What the ledger says: that it is on record, or more than what is left; else empty.
         bounds: Which part of it pays for bounds; None: all are declared.
         delta_told: Where delta comes from, if nobody named it.
+        max_rows: How many rows of one unit are read, at most; None: each row is a unit.
     """
 
     model: str
@@ -296,6 +210,7 @@ class FitQuote:
     note: str
     bounds: BoundsPaid | None = None
     delta_told: str = ""
+    max_rows: int | None = None
 
     def __str__(self) -> str:
         """Such as `LogisticRegression on people, from age and sex: epsilon 1, delta 1e-06`."""
@@ -305,12 +220,19 @@ class FitQuote:
         told = f" ({self.delta_told})" if self.delta_told else ""
         price = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}{told}"
         said = f"{self.model}{where}: {price} for the whole fit."
-        return textwrap.fill(
-            " ".join(part for part in (said, str(self.bounds or ""), self.note) if part), _WIDTH
-        )
+        parts = (said, units_told(self.max_rows), str(self.bounds or ""), self.note)
+        return textwrap.fill(" ".join(part for part in parts if part), _WIDTH)
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def units_told(max_rows: int | None) -> str:
+    """How many rows of a unit are read, in a sentence; nothing where each row is a unit."""
+    if max_rows is None:
+        return ""
+    said = "1 row of each unit is" if max_rows == 1 else f"{max_rows} rows of each unit are"
+    return f"At most {said} read."
 
 
 def quoted(session: Session, wanted: Purchase[Kept], reading: Reading, model: str) -> FitQuote:
@@ -321,17 +243,6 @@ def quoted(session: Session, wanted: Purchase[Kept], reading: Reading, model: st
     """
     assert wanted.memo.epsilon is not None
     assert wanted.memo.delta is not None
-    wanted.check()
-    note = ""
-    try:
-        if known(session.ledger, wanted) is not None:
-            note = "It is on record: to fit it again is free."
-        else:
-            session.ledger.refuse_several(wanted.dataset, [(wanted.loss, True)])
-    except BudgetExceeded:
-        note = "This is more than what is left: it would be refused."
-    except (AccessDenied, UnsupportedLoss):
-        pass  # the fit says why
     return FitQuote(
         model=model,
         table=reading.wanted.table,
@@ -340,9 +251,28 @@ def quoted(session: Session, wanted: Purchase[Kept], reading: Reading, model: st
         delta=wanted.memo.delta,
         loss=wanted.loss,  # type: ignore[arg-type]
         delta_told=spared(session, reading).told if wanted.memo.unnamed else "",
-        note=note,
+        note=note_of(session, wanted),
         bounds=bounds_price(price(wanted.memo.epsilon, wanted.memo.delta).rho, reading.unbought),
+        max_rows=reading.wanted.max_rows if reading.wanted.has_units else None,
     )
+
+
+def note_of(session: Session, wanted: Purchase[Kept]) -> str:
+    """What the ledger says to a purchase: that it is on record, or more than what is left; else nothing.
+
+    Raises:
+        QueryRefused: if the rows cannot be read so.
+    """
+    wanted.check()
+    try:
+        if known(session.ledger, wanted) is not None:
+            return "It is on record: to fit it again is free."
+        session.ledger.refuse_several(wanted.dataset, [(wanted.loss, True)])
+    except BudgetExceeded:
+        return "This is more than what is left: it would be refused."
+    except (AccessDenied, UnsupportedLoss):
+        pass  # the fit says why
+    return ""
 
 
 def quoted_alone(paid: GaussianLoss, model: str) -> FitQuote:
