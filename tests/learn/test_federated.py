@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn import linear_model
 
@@ -162,8 +163,11 @@ def test_more_clients_than_are_enrolled_are_refused():
 
 
 def test_a_session_takes_no_enrolled_clients():
-    with pytest.raises(InvalidParameter, match="leave enrolled out"):
-        FederatedAveraging(1, "1e-6", **CLASSES, enrolled=3)._reading(None, "people", "label", None)
+    held, schema = pa.table({"label": [0], "a": [1.0]}), {"label": sf.Int(0, 1), "a": sf.Float(0, 1)}
+    people = sf.PrivateTable("people", source=held, unit=sf.PrivacyUnit.row(), schema=schema)
+    session = sf.Session(people, budget=sf.Budget(9, "0.1"))
+    with session, pytest.raises(InvalidParameter, match="leave enrolled out"):
+        FederatedAveraging(1, "1e-6", **CLASSES, enrolled=3).fit(session, "people", target="label")
 
 
 @pytest.mark.parametrize("noise", [0.5, -0.5, 1.5, 0.49])
