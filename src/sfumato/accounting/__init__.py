@@ -17,6 +17,7 @@ from sfumato.accounting._calibrate import (
     noise_multiplier,
 )
 from sfumato.accounting._filters import BasicFilter, ConcentratedFilter, Filter, GaussianFilter, RenyiFilter
+from sfumato.accounting._gaussian import selection_epsilon
 from sfumato.accounting._shuffle import shuffled, shuffled_closed_form, shuffled_delta, shuffled_response
 from sfumato.accounting._tally import Tally
 from sfumato.accounting._units import unit_loss
@@ -40,6 +41,7 @@ __all__ = [
     "laplace_scale",
     "noise_multiplier",
     "optimal",
+    "selection_epsilon",
     "shuffled",
     "shuffled_closed_form",
     "shuffled_delta",

@@ -1,17 +1,21 @@
-"""The noise of the Gaussian mechanism for a target (ε, δ): exact, and the classic formula as a contrast."""
+"""The Gaussian noise for a target, exact and by the classic formula; and the choice at the price of noise."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 
+from flint import arb, ctx
+
 from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.loss.gaussian import gaussian_meets
-from sfumato.numeric.exact import Rational, nonnegative, positive, probability
+from sfumato.numeric.balls import ball, exact_upper
+from sfumato.numeric.exact import Rational, float_down, nonnegative, positive, probability
 
-__all__ = ["gaussian_classic", "gaussian_sigma"]
+__all__ = ["gaussian_classic", "gaussian_sigma", "selection_epsilon"]
 
 _LARGEST = 10**15
+_BITS = 192
 
 
 def gaussian_sigma(epsilon: Rational, delta: Rational, sensitivity: Rational = 1) -> Fraction:
@@ -67,6 +71,31 @@ def gaussian_classic(epsilon: Rational, delta: Rational, sensitivity: Rational =
     """
     exact, target = positive(epsilon, "epsilon"), probability(delta, "delta")
     return math.sqrt(2 * math.log(1.25 / float(target))) * float(positive(sensitivity, "sensitivity") / exact)
+
+
+def selection_epsilon(rho: Rational) -> Fraction:
+    """The greatest ε at which the exponential mechanism costs no more than Gaussian noise of this ρ.
+
+    Args:
+        rho: ρ = μ²/2.
+
+    Returns:
+        2·ln(Φ(μ/2)/Φ(−μ/2)), rounded down by less than 1e-15 of itself; it is at least 4·√(ρ/π), which is
+        taken where ρ is beyond all use.
+
+    Privacy:
+        Claim: what has bounded range ε, as the exponential mechanism at ε has (`BoundedRangeLoss`), is μ-GDP;
+        for no larger ε is all that has it. Source: Dong, Durfee, Rogers 2020, for the worst pairs; the rest
+        is proved in docs/proofs/selection.md. The figure is the lower end of a ball.
+    """
+    exact = positive(rho, "rho")
+    with ctx.workprec(_BITS):
+        root = ball(exact).sqrt() / 2  # erfc(±root)/2 is Φ(∓μ/2)
+        best = -2 * (2 * root.erf() / root.erfc()).log1p()
+        least = exact_upper(best if best.is_finite() else -8 * root / arb.pi().sqrt())
+    if least is None:
+        raise NotCertified("No epsilon is proven for a rho of this size.")
+    return Fraction(float_down(-least))
 
 
 def _holds(sigma: Fraction, epsilon: Fraction, target: Fraction) -> bool:

@@ -1,19 +1,19 @@
-"""`Total`: an exact sum with what one unit can move it; `Meter`: noise for it, out of what was paid."""
+"""`Total`: an exact sum with what one unit can move it; `Meter`: noise and choices, out of what was paid."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.accounting import GaussianFilter
-from sfumato.errors import InvalidParameter
+from sfumato.accounting import GaussianFilter, selection_epsilon
+from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import GaussianLoss, PrivacyLoss
-from sfumato.mechanisms import Gaussian
+from sfumato.mechanisms import Exponential, Gaussian
 from sfumato.numeric.exact import Rational, positive
 
 __all__ = ["Meter", "Total", "price"]
@@ -52,18 +52,19 @@ def price(epsilon: Rational, delta: Rational) -> GaussianLoss:
 
 
 class Meter:
-    """Gives sums their noise, each for a share of what was paid for the whole fit.
+    """Gives sums their noise and makes choices, each for a share of what was paid for the whole fit.
 
     Attributes:
         rho: Of the whole fit.
 
     Privacy:
-        Claim: all that `noisy` gives, however later sums and shares depend on earlier answers, carries the
-        loss of one Gaussian mechanism with this rho. Source: Gaussian mechanisms compose by Σμ², also fully
-        adaptively within a budget (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2022); `take` is that
-        filter, asked before each draw. Conditions: a `Total`'s sensitivity is true for the neighbours that
-        the loss is about; where units are exchanged, sums move by that of the one that leaves and of the
-        one that comes: twice.
+        Claim: all that `noisy` and `chosen` give, however later sums, scores and shares depend on earlier
+        answers, carries the loss of one Gaussian mechanism with this rho. Source: what is μ-GDP composes by
+        Σμ², also fully adaptively within a budget (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2022);
+        `take` is that filter, asked before each draw. A choice is μ-GDP by docs/proofs/selection.md.
+        Conditions: a `Total`'s sensitivity, and that of scores, is true for the neighbours that the loss is
+        about; where units are exchanged, both move by that of the one that leaves and of the one that
+        comes: twice.
     """
 
     def __init__(self, rho: Fraction, take: Callable[[PrivacyLoss], Any], *, exchange: bool = False) -> None:
@@ -81,10 +82,7 @@ class Meter:
 
     def mechanism(self, sensitivity: Fraction, share: Rational) -> Gaussian:
         """The noise of a sum that a unit moves by so much, for a share of the whole."""
-        part = positive(share, "share")
-        if part > 1:
-            raise InvalidParameter("A share is at most 1.")
-        return Gaussian(rho=self.rho * part, sensitivity=sensitivity * self._moves)
+        return Gaussian(rho=self.rho * _part(share), sensitivity=sensitivity * self._moves)
 
     def sigma(self, sensitivity: Fraction | float, share: Rational) -> float:
         """The standard deviation of that noise, in the same unit as the sensitivity."""
@@ -106,6 +104,33 @@ class Meter:
         noisy = mechanism.release_whole(total.values.tolist()) if whole else mechanism.release(total.values)
         return np.asarray(noisy) * float(total.step)
 
+    def selection(self, sensitivity: Rational, share: Rational) -> Exponential:
+        """The choice among scores that a unit moves by so much each, for a share of the whole."""
+        bound = positive(sensitivity, "sensitivity") * self._moves
+        return Exponential(selection_epsilon(self.rho * _part(share)), bound)
+
+    def chosen(
+        self, scores: Sequence[int] | NDArray[np.integer[Any]], sensitivity: Rational, share: Rational
+    ) -> int:
+        """The place of one of several public candidates, better ones more likely: the exponential mechanism.
+
+        Args:
+            scores: One for each, whole numbers of any size; private.
+            sensitivity: The most that adding or removing one unit moves any one of them.
+            share: Which part of what was paid it may cost.
+
+        Raises:
+            BudgetExceeded: if the shares add up to more than 1.
+            InvalidValue: if scores are not whole numbers, or there are none.
+        """
+        # Of a list NumPy would make floats or not, as the scores are.
+        whole = scores if isinstance(scores, np.ndarray) else np.array(list(scores), object)
+        if whole.ndim != 1 or not whole.size or not _are_whole(whole):
+            raise InvalidValue("Scores are a flat list of whole numbers, one for each of the candidates.")
+        mechanism = self.selection(sensitivity, share)
+        self._take(GaussianLoss(self.rho * _part(share)))
+        return mechanism.select(whole)
+
     def part(self, share: Rational) -> Meter:
         """A meter for what is left to do: a share of it is so much less of this one."""
         return _Part(self, positive(share, "share"))
@@ -121,3 +146,22 @@ class _Part(Meter):
     def noisy(self, total: Total, share: Rational) -> Floats:
         """The sums with noise, for a share of this part."""
         return self._whole.noisy(total, self._share * positive(share, "share"))
+
+    def chosen(
+        self, scores: Sequence[int] | NDArray[np.integer[Any]], sensitivity: Rational, share: Rational
+    ) -> int:
+        """The place of one of several candidates, for a share of this part."""
+        return self._whole.chosen(scores, sensitivity, self._share * positive(share, "share"))
+
+
+def _part(share: Rational) -> Fraction:
+    part = positive(share, "share")
+    if part > 1:
+        raise InvalidParameter("A share is at most 1.")
+    return part
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "iu"
+    return all(type(value) is int for value in values)

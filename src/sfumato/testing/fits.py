@@ -1,30 +1,41 @@
-"""A kit for models: on neighbouring tables, with the same noisy answers, each question keeps its claim."""
+"""A kit for fits: on neighbouring tables, with the same noisy answers, each question keeps its claim."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from sfumato.fits.meter import Meter, Total
+from sfumato.loss import GaussianLoss
 from sfumato.numeric.exact import Rational, as_fraction
 
 if TYPE_CHECKING:
     from sfumato.learn._core.records import Records
     from sfumato.learn._core.rows import Rows
-    from sfumato.learn.base import Learned, PrivateEstimator
+    from sfumato.learn.base import PrivateEstimator
     from sfumato.learn.examples import Example
 
     Given: TypeAlias = Rows | Records
-    Forge: TypeAlias = Callable[[Total, float], NDArray[np.float64]]
 
-__all__ = ["check_fit", "check_noise", "check_pair"]
+__all__ = ["check_answers", "check_fit", "check_noise", "check_pair"]
+
+Forge: TypeAlias = Callable[[Total, float], NDArray[np.float64]]
+Pick: TypeAlias = Callable[[int], int]
+Run: TypeAlias = Callable[[Meter], Mapping[str, Any]]
 
 _FALSE_ALARM = 1e-9
+
+
+class _Choice(NamedTuple):
+    """A question for the best of several."""
+
+    scores: tuple[int, ...]
+    sensitivity: Fraction
 
 
 class _Recording(Meter):
@@ -33,29 +44,49 @@ class _Recording(Meter):
     def __init__(
         self,
         honest: Meter,
-        told: Sequence[NDArray[np.float64]] | None = None,
+        told: Sequence[NDArray[np.float64] | int] | None = None,
         forge: Forge | None = None,
+        pick: Pick | None = None,
     ) -> None:
         super().__init__(honest.rho, honest._take, exchange=honest._moves == 2)
-        self._forge = forge
-        self.asked: list[tuple[Total, Fraction]] = []
-        self.answers: list[NDArray[np.float64]] = []
+        self._forge, self._pick = forge, pick
+        self.asked: list[tuple[Total | _Choice, Fraction]] = []
+        self.answers: list[NDArray[np.float64] | int] = []
         self._told = told
 
     def noisy(self, total: Total, share: Rational) -> NDArray[np.float64]:
         self.asked.append((total, as_fraction(share, "share")))
-        honest = super().noisy(total, share)
+        answer = super().noisy(total, share)
         if self._forge is not None:
             answer = self._forge(total, self.sigma(total.sensitivity * total.step, share))
-        elif self._told is None:
-            answer = honest
-        else:
-            place = len(self.asked) - 1
-            assert place < len(self._told), "the number of questions depends on the data"
-            answer = self._told[place]
-            assert answer.shape == honest.shape, "the shape of a question depends on the data"
+        elif self._told is not None:
+            told = self._told_here()
+            assert not isinstance(told, int), "what is asked for depends on the data"
+            assert told.shape == answer.shape, "the shape of a question depends on the data"
+            answer = told
         self.answers.append(answer)
         return answer.copy()
+
+    def chosen(
+        self, scores: Sequence[int] | NDArray[np.integer[Any]], sensitivity: Rational, share: Rational
+    ) -> int:
+        found = _Choice(tuple(map(int, scores)), as_fraction(sensitivity, "sensitivity"))
+        self.asked.append((found, as_fraction(share, "share")))
+        answer = super().chosen(scores, sensitivity, share)
+        if self._pick is not None:
+            answer = self._pick(len(found.scores))
+        elif self._told is not None:
+            told = self._told_here()
+            assert isinstance(told, int), "what is asked for depends on the data"
+            answer = told
+        self.answers.append(answer)
+        return answer
+
+    def _told_here(self) -> NDArray[np.float64] | int:
+        place = len(self.asked) - 1
+        assert self._told is not None
+        assert place < len(self._told), "the number of questions depends on the data"
+        return self._told[place]
 
 
 def check_fit(example: Example) -> None:
@@ -82,6 +113,8 @@ def check_noise(model: PrivateEstimator, rows: Rows | Records, *, least: int = 2
         meter = _Recording(_alone(model, rows))
         model._released(rows, meter)
         for (total, share), answer in zip(meter.asked, meter.answers, strict=True):
+            if isinstance(total, _Choice):
+                continue
             sigma = meter.sigma(total.sensitivity * total.step, share)
             exact = np.ravel(total.values).astype(np.float64) * float(total.step)
             off += ((np.ravel(answer) - exact) / sigma).tolist()
@@ -97,6 +130,7 @@ def check_pair(
     right: Given,
     *,
     forge: Forge | None = None,
+    pick: Pick | None = None,
 ) -> None:
     """A fit on one table, then on its neighbour with the same noisy answers.
 
@@ -107,6 +141,44 @@ def check_pair(
         right: The rows of a neighbour: one unit more or less, or another one where they are exchanged.
         forge: From exact sums and the size of their noise to the answers; None: the sums with noise. Noise
             has no bounds, so that the claim must hold whatever the answers are.
+        pick: From the number of candidates to the one that is chosen; None: by their scores.
+
+    Raises:
+        AssertionError: with what does not hold (`check_answers`).
+    """
+    designs = list[Any]()
+
+    def run(fitted: PrivateEstimator, rows: Given) -> Run:
+        def learned(meter: Meter) -> Mapping[str, Any]:
+            design, released = fitted._released(rows, meter)
+            designs.append(design.to_dict())
+            return released
+
+        return learned
+
+    paid, exchange = model._price(), left.exchange
+    check_answers(run(model, left), run(other, right), paid, exchange=exchange, forge=forge, pick=pick)
+    assert designs[0] == designs[1], "bounds depend on the data beyond the noisy answers"
+
+
+def check_answers(
+    mine: Run,
+    theirs: Run,
+    paid: GaussianLoss,
+    *,
+    exchange: bool = False,
+    forge: Forge | None = None,
+    pick: Pick | None = None,
+) -> None:
+    """All that is asked of a meter for one table, then for its neighbour with the same answers.
+
+    Args:
+        mine: From a meter to all that is released of one table, by name.
+        theirs: The same for a neighbour.
+        paid: For the whole.
+        exchange: Whether neighbours have one unit exchanged.
+        forge: As for `check_pair`.
+        pick: Likewise.
 
     What adaptive composition asks for: given the same answers so far, the next question has the same price
     and a claimed sensitivity that the two tables keep, and what is made of all answers is the same. The
@@ -115,32 +187,39 @@ def check_pair(
     Raises:
         AssertionError: with what does not hold.
     """
-    first = _Recording(_alone(model, left), forge=forge)
-    design, learned = model._released(left, first)
-    second = _Recording(_alone(other, right), first.answers)
-    same_design, again = other._released(right, second)
+    first = _Recording(Meter.alone(paid, exchange=exchange), forge=forge, pick=pick)
+    released = mine(first)
+    second = _Recording(Meter.alone(paid, exchange=exchange), first.answers)
+    again = theirs(second)
     assert len(first.asked) == len(second.asked), "the number of questions depends on the data"
     assert sum((share for _, share in first.asked), Fraction(0)) <= 1, "more than the price is spent"
-    for place, ((mine, share), (theirs, same)) in enumerate(zip(first.asked, second.asked, strict=True)):
+    for place, ((asked, share), (other, same)) in enumerate(zip(first.asked, second.asked, strict=True)):
         assert share == same, f"the price of question {place} depends on the data"
-        assert mine.sensitivity == theirs.sensitivity, f"the claim of question {place} depends on the data"
-        assert mine.step == theirs.step, f"the grid of question {place} depends on the data"
-        moved = sum(
-            (int(a) - int(b)) ** 2
-            for a, b in zip(np.ravel(mine.values), np.ravel(theirs.values), strict=True)
+        assert asked.sensitivity == other.sensitivity, f"the claim of question {place} depends on the data"
+        moved = _moved(asked, other, place)
+        assert moved <= (asked.sensitivity * first._moves) ** 2, (
+            f"question {place} moves by {float(moved) ** 0.5:.6g}, and claims {float(asked.sensitivity):.6g}"
         )
-        assert moved <= (mine.sensitivity * first._moves) ** 2, (
-            f"question {place} moves by {float(moved) ** 0.5:.6g}, and claims {float(mine.sensitivity):.6g}"
-        )
-    assert design.to_dict() == same_design.to_dict(), "bounds depend on the data beyond the noisy answers"
-    _same(learned, again)
+    _same(released, again)
+
+
+def _moved(mine: Total | _Choice, theirs: Total | _Choice, place: int) -> int:
+    """The square of how far a question moves: all of a sum together, or the score that moves most."""
+    if isinstance(mine, _Choice) and isinstance(theirs, _Choice):
+        assert len(mine.scores) == len(theirs.scores), f"the candidates of {place} depend on the data"
+        return max((a - b) ** 2 for a, b in zip(mine.scores, theirs.scores, strict=True))
+    assert isinstance(mine, Total), f"what question {place} asks for depends on the data"
+    assert isinstance(theirs, Total), f"what question {place} asks for depends on the data"
+    assert mine.step == theirs.step, f"the grid of question {place} depends on the data"
+    pairs = zip(np.ravel(mine.values), np.ravel(theirs.values), strict=True)
+    return sum((int(a) - int(b)) ** 2 for a, b in pairs)
 
 
 def _alone(model: PrivateEstimator, rows: Given) -> Meter:
     return Meter.alone(model._price(), exchange=rows.exchange)
 
 
-def _same(learned: Learned, again: Learned) -> None:
+def _same(learned: Mapping[str, Any], again: Mapping[str, Any]) -> None:
     assert set(learned) == set(again), "what is released depends on the data"
     for name in learned:
         mine, theirs = np.asarray(learned[name]), np.asarray(again[name])
