@@ -26,6 +26,7 @@ from sfumato.plan.prices.recipe import rows_question
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.sensitivity import WEIGHT
+from sfumato.schema import Kind
 from sfumato.session.row_ways import Coded, Plain, Scaled, Taking, days, measurement
 from sfumato.session.vault import moments_fingerprint, rows_fingerprint
 from sfumato.sql.asking_rows import ask_rows
@@ -66,6 +67,8 @@ class WantedColumn:
         upper: Nothing lies above.
         values: All its values, where they are declared; None: they are not.
         is_date: Whether its numbers are days.
+        type: As what it is declared; None: as NULL alone.
+        nullable: Whether it is declared to be missing in some rows.
     """
 
     name: str
@@ -74,6 +77,8 @@ class WantedColumn:
     upper: Fraction | None
     values: tuple[Any, ...] | None
     is_date: bool = False
+    type: Kind | None = None
+    nullable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +283,16 @@ def rows_wanted(session: Session, asked: str | Selection[Any], parameters: Value
 
 def _column(name: str, declared: Facts, known: Facts) -> WantedColumn:
     """What is public of a column: its kind as it is declared, its range in the rows that are wanted."""
-    if declared.kind in ("text", "boolean") or declared.values is not None:
-        return WantedColumn(name, "category", None, None, domain_of(known))
-    return WantedColumn(name, "number", known.lower, known.upper, None, is_date=declared.kind == "date")
+    kind, nullable = declared.kind, known.nullable
+    if kind in ("text", "boolean") or declared.values is not None:
+        return WantedColumn(name, "category", None, None, domain_of(known), type=kind, nullable=nullable)
+    return WantedColumn(
+        name,
+        "number",
+        known.lower,
+        known.upper,
+        None,
+        is_date=kind == "date",
+        type=kind,
+        nullable=nullable,
+    )

@@ -1,0 +1,155 @@
+"""`Coarse`: few cells out of many, chosen by noisy counts; and from each to fine ones. All public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato._dataclasses import dataclass
+from sfumato.random import Simulation
+from sfumato.synth.columns.fine import Fine
+
+__all__ = ["WIDE", "Coarse", "as_it_is", "coarse"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+WIDE = 64
+"""A column with more cells than this is held in fewer: bins of a number, common values of a list."""
+
+_CERTAIN = 3.0  # so many times its noise must a count be for its cell to stand by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Coarse:
+    """Which coarse cell each fine one is in, and how likely each fine one is there.
+
+    Attributes:
+        place: The coarse cell of each fine one.
+        weight: About how many rows each fine cell has, none of them below 0; a coarse cell has some.
+    """
+
+    place: NDArray[np.int64]
+    weight: Floats
+
+    @property
+    def size(self) -> int:
+        """How many coarse cells there are."""
+        return int(self.place.max()) + 1
+
+    def codes(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """The coarse cells of fine ones."""
+        table = self.place.astype(np.uint8 if self.size <= 2**8 else np.uint16)
+        return np.asarray(table[codes])
+
+    def finer(self, codes: NDArray[Any], rng: Simulation) -> NDArray[np.int64]:
+        """A fine cell in each coarse one, as likely as its weight says."""
+        order = np.argsort(self.place, kind="stable")
+        edges = np.searchsorted(self.place[order], np.arange(self.size + 1))
+        sums = np.concatenate([[0.0], np.cumsum(self.weight[order])])
+        low, high = sums[edges[:-1]][codes], sums[edges[1:]][codes]
+        drawn = low + rng.random(len(codes)) * (high - low)
+        at = np.clip(np.searchsorted(sums, drawn, side="right") - 1, edges[:-1][codes], edges[1:][codes] - 1)
+        return np.asarray(order[at], np.int64)
+
+    def to_arrays(self) -> Mapping[str, NDArray[Any]]:
+        """What it is made of."""
+        return {"place": self.place, "weight": self.weight}
+
+
+def as_it_is(column: Fine) -> Coarse:
+    """Each cell by itself."""
+    return Coarse(np.arange(column.size), np.ones(column.size))
+
+
+def coarse(column: Fine, counts: Floats, sigma: float, most: int) -> Coarse:
+    """Coarse cells of a column, out of noisy counts of its fine ones.
+
+    Numbers are cut into runs with about as many rows each, and what is missing stays by itself. Of listed
+    values the common ones stay, and all others are one cell.
+
+    Args:
+        column: The column.
+        counts: Noisy counts of its cells.
+        sigma: The standard deviation of their noise.
+        most: How many coarse cells there may be.
+    """
+    known = column.known
+    weight = np.maximum(counts, 0.0)
+    if column.is_ordered:
+        place = _runs(_smooth(counts[:known], sigma), most - column.nullable)
+    else:
+        place = _common(counts[:known], sigma, most - column.nullable)
+    many = int(place.max()) + 1
+    if column.nullable:
+        place = np.append(place, many)
+        many += 1
+    if column.is_ordered:
+        weight[:known] = _smooth(counts[:known], sigma)
+    empty = np.bincount(place, weight, many) <= 0
+    weight[empty[place]] = 1.0  # nothing is known of what lies within: all alike
+    return Coarse(place, weight)
+
+
+def _smooth(counts: Floats, sigma: float) -> Floats:
+    """Noisy counts of neighbouring cells, each averaged with as many as make it certain.
+
+    Cells that stand out by themselves stay: heaps on round numbers and at 0 are no noise.
+    """
+    found = np.zeros_like(counts)
+    alone = counts > 2 * _CERTAIN * sigma
+    found[alone] = counts[alone]
+    rest = np.where(alone, 0.0, counts)
+    at, many = 0, len(counts)
+    while at < many:
+        end, mass = at, 0.0
+        while end < many:
+            mass += rest[end]
+            end += 1
+            if mass > _CERTAIN * sigma * np.sqrt(end - at):
+                break
+        left = int((~alone[at:end]).sum())
+        if left:
+            found[at:end][~alone[at:end]] = max(mass, 0.0) / left
+        at = end
+    return found
+
+
+def _runs(density: Floats, most: int) -> NDArray[np.int64]:
+    """Runs of cells with about as much of a density each; a cell with more than that is one by itself."""
+    many, most = len(density), max(most, 1)
+    if many <= most:
+        return np.arange(many)
+    total = float(density.sum())
+    share = density / total if total > 0 else np.full(many, 1 / many)
+    # A heap of its own takes its place away from the others.
+    heaps = share > 1 / most
+    for _ in range(8):
+        left = most - int(heaps.sum()) * 2
+        rest = float(share[~heaps].sum())
+        grown = share > rest / max(left, 1)
+        if (grown == heaps).all() or left < 1:
+            break
+        heaps = heaps | grown
+    each = float(share[~heaps].sum()) / max(most - 2 * int(heaps.sum()), 1)
+    place, at, mass = np.zeros(many, np.int64), 0, 0.0
+    for cell in range(many):
+        if cell and (heaps[cell] or heaps[cell - 1] or mass + share[cell] / 2 > each) and at < most - 1:
+            at, mass = at + 1, 0.0
+        place[cell] = at
+        mass += share[cell]
+    return place
+
+
+def _common(counts: Floats, sigma: float, most: int) -> NDArray[np.int64]:
+    """Common values each by itself, all others in the last cell."""
+    many = len(counts)
+    if many <= most:
+        return np.arange(many)
+    order = np.argsort(-counts, kind="stable")[: max(most - 1, 0)]
+    stay = np.sort(order[counts[order] > _CERTAIN * sigma])
+    place = np.full(many, len(stay), np.int64)
+    place[stay] = np.arange(len(stay))
+    return place

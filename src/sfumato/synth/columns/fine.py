@@ -1,0 +1,193 @@
+"""`Fine`: a column of a table as declared cells, and cells as values again. All public."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato._dataclasses import dataclass
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import show
+from sfumato.random import Simulation
+from sfumato.schema import Kind
+from sfumato.session.rows_wanted import Coded, Scaled, Taking, WantedColumn
+
+__all__ = ["MOST_CELLS", "Fine", "fine"]
+
+MOST_CELLS = 1024
+"""How many cells the numbers of a column are held in, at most; whole numbers within fewer have one each."""
+
+_TYPES: dict[Kind, pa.DataType] = {
+    "integer": pa.int64(),
+    "float": pa.float64(),
+    "boolean": pa.bool_(),
+    "text": pa.string(),
+    "date": pa.date32(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fine:
+    """A column as cells: one for each value, or for each step of a number; the last for what is missing.
+
+    Attributes:
+        name: Of the column.
+        kind: Of its values.
+        values: All of them, where they are listed; None: numbers.
+        lower: The least number; of dates the days since 1970-01-01.
+        upper: The greatest.
+        steps: How many steps there are between them.
+        nullable: Whether there is a cell for what is missing.
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[Any, ...] | None
+    lower: Fraction
+    upper: Fraction
+    steps: int
+    nullable: bool
+
+    @property
+    def known(self) -> int:
+        """How many cells there are but for what is missing."""
+        return self.steps + 1 if self.values is None else len(self.values)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return self.known + self.nullable
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether neighbouring cells hold values that are near each other."""
+        return self.values is None
+
+    @property
+    def way(self) -> Taking:
+        """As what it is read from a table."""
+        if self.values is not None:
+            return Coded(self.values)
+        return Scaled(float(self.lower), float(self.upper), max(self.steps, 1))
+
+    def codes(self, values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[Any]:
+        """The cell of each row, as it was read `way`; what is missing is in the last."""
+        found = np.clip(values, 0, self.known - 1)  # a row that is missing is 0
+        if self.nullable:
+            found = np.where(missing, self.known, found)
+        return np.asarray(found, np.uint8 if self.size <= 2**8 else np.uint16)
+
+    def restored(self, codes: NDArray[Any], rng: Simulation) -> pa.Array:
+        """Values in these cells: of a cell that holds several numbers, any of them alike.
+
+        Args:
+            codes: Cells.
+            rng: Draws within cells.
+        """
+        missing = codes >= self.known
+        if self.values is not None:
+            listed = pa.array(self.values, _TYPES[self.kind])
+            return listed.take(pa.array(codes, pa.int64(), mask=missing))
+        span = float(self.upper - self.lower) / max(self.steps, 1)
+        near = codes.astype(np.float64)
+        if not self._has_whole_steps:
+            near += rng.random(len(codes)) - 0.5
+        numbers = np.clip(float(self.lower) + near * span, float(self.lower), float(self.upper))
+        if self.kind == "float":
+            return pa.array(numbers, pa.float64(), mask=missing)
+        whole = np.rint(numbers).astype(np.int64)
+        if self.kind == "date":
+            return pa.array(whole.astype(np.int32), pa.int32(), mask=missing).cast(pa.date32())
+        return pa.array(whole, pa.int64(), mask=missing)
+
+    def places(self, values: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
+        """The cells of values that are public, by the same rule as rows are read: of a table that was drawn.
+
+        What is beyond the bounds is held within them; what is not listed counts as missing.
+        """
+        found = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        if self.values is not None:
+            place = {value: at for at, value in enumerate(self.values)}
+            codes = np.array([place.get(value, -1) for value in found.to_pylist()], np.int64)
+            return self.codes(codes, codes < 0)
+        if self.kind == "date":
+            found = found.cast(pa.date32()).cast(pa.int32())
+        missing = np.asarray(found.is_null(nan_is_null=True))
+        numbers = found.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        numbers = np.clip(np.where(missing, 0.0, numbers), float(self.lower), float(self.upper))
+        span = float(self.upper - self.lower)
+        steps = np.floor((numbers - float(self.lower)) * (self.steps / span) + 0.5) if span else numbers * 0
+        return self.codes(steps.astype(np.int64), missing)
+
+    @property
+    def _has_whole_steps(self) -> bool:
+        return self.kind != "float" and self.steps == self.upper - self.lower
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `from_dict` reads back."""
+        values = self.values
+        if values is not None and self.kind == "date":
+            values = tuple(value.isoformat() for value in values)
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "values": None if values is None else list(values),
+            "lower": str(self.lower),
+            "upper": str(self.upper),
+            "steps": self.steps,
+            "nullable": self.nullable,
+        }
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> Fine:
+        """The column that `to_dict` wrote."""
+        values = facts["values"]
+        if values is not None and facts["kind"] == "date":
+            values = [datetime.date.fromisoformat(value) for value in values]
+        return cls(
+            str(facts["name"]),
+            facts["kind"],
+            None if values is None else tuple(values),
+            Fraction(facts["lower"]),
+            Fraction(facts["upper"]),
+            int(facts["steps"]),
+            bool(facts["nullable"]),
+        )
+
+
+def fine(column: WantedColumn) -> Fine:
+    """The cells of a column of a table.
+
+    Raises:
+        InvalidParameter: if nothing says which values it can have.
+    """
+    name = column.name[:60]
+    kind: Kind = column.type or "text"
+    if column.kind == "category":
+        values = (False, True) if kind == "boolean" else column.values
+        if values is None:
+            raise InvalidParameter(
+                f"Nothing says which values {name!r} can have: declare them, "
+                f'"{name}": sf.Enum("a", "b"), or leave the column out with columns=[…].'
+            )
+        return Fine(column.name, kind, tuple(values), Fraction(0), Fraction(0), 0, column.nullable)
+    lower, upper = column.lower, column.upper
+    if lower is None or upper is None:
+        such = "sf.Date(first, last)" if kind == "date" else "sf.Int(0, 120)"
+        raise InvalidParameter(
+            f"Nothing says where the values of {name!r} lie: declare bounds, such as {such}, or leave the "
+            "column out with columns=[…]."
+        )
+    if kind == "float":
+        steps = MOST_CELLS - 1 if upper > lower else 0
+    else:
+        steps = min(int(upper) - int(lower), MOST_CELLS - 1)
+    if upper - lower >= 2**53:
+        raise InvalidParameter(f"The bounds of {name!r} are too far apart: {show(upper - lower)}.")
+    return Fine(column.name, kind, None, lower, upper, steps, column.nullable)
