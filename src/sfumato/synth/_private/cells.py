@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import Total
 from sfumato.synth._model.domain import Clique, Domain
 
@@ -17,6 +18,8 @@ __all__ = ["Cells"]
 
 class Cells:
     """Private rows, each column of a row as the number of its cell.
+
+    A column takes as many bytes a row as its number of cells needs: one below 256, two below 65,536.
 
     Attributes:
         domain: The public grid.
@@ -27,8 +30,18 @@ class Cells:
     def __init__(
         self, domain: Domain, columns: Sequence[NDArray[Any]], *, max_rows: int = 1, exchange: bool = False
     ) -> None:
+        """Take the columns, in the domain's order; a number beyond a column's cells means its last one.
+
+        Raises:
+            InvalidParameter: if there are not as many columns as the domain has.
+        """
+        if columns and len(columns) != len(domain):
+            raise InvalidParameter("Rows need a cell in each of the domain's columns.")
         self.domain, self.max_rows, self.exchange = domain, max_rows, exchange
-        self._columns = list(columns)
+        self._columns = [
+            np.clip(column, 0, size - 1).astype(_narrowest(size))
+            for column, size in zip(columns, domain.sizes, strict=False)
+        ]
 
     def counts(self, clique: Clique) -> Total:
         """How many rows are in each cell of some columns, in the order of their cells; exact.
@@ -38,10 +51,29 @@ class Cells:
             it has at most so many rows, and each is in one cell.
         """
         size = self.domain.cells(clique)
+        values = np.bincount(self._places(clique, size), minlength=size)
+        return Total(values, Fraction(self.max_rows), Fraction(1))
+
+    def _places(self, clique: Clique, size: int) -> NDArray[Any]:
+        """The number of each row's cell among those of the clique, in as few bytes as hold them all."""
+        kind = _narrowest(size)
         if not self._columns:
-            return Total(np.zeros(size, np.int64), Fraction(self.max_rows), Fraction(1))
-        place = np.zeros(len(self._columns[0]), np.int64)
-        for at in clique:
-            place *= self.domain.sizes[at]
+            return np.zeros(0, kind)
+        if not clique:
+            return np.zeros(len(self._columns[0]), kind)
+        place: NDArray[Any] = self._columns[clique[0]].astype(kind)
+        for at in clique[1:]:
+            place *= kind.type(self.domain.sizes[at])
             place += self._columns[at]
-        return Total(np.bincount(place, minlength=size), Fraction(self.max_rows), Fraction(1))
+        return place
+
+
+def _narrowest(size: int) -> np.dtype[Any]:
+    """The unsigned integers that count to so many; they never overflow on the way to a cell's number.
+
+    A partial place is at most the last one, divided by the cells that are still to come.
+    """
+    for kind in (np.uint8, np.uint16, np.uint32):
+        if size <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)

@@ -1,0 +1,134 @@
+"""How far public counts are from the rows, as exact scores of the marginals that a fit may choose next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter
+from sfumato.synth._model.domain import Clique, Domain
+from sfumato.synth._private.cells import Cells
+
+__all__ = ["Candidates", "Scores", "if_independent", "likely_misfit"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_UNIT = 2**10  # public counts are rounded to this part of a row
+_WEIGHT = 2**20  # and weights to this part of the largest
+_MOST = 2**61  # what the public counts of a clique may add up to, in units
+
+
+class Scores(NamedTuple):
+    """What `Meter.chosen` takes.
+
+    Attributes:
+        values: One for each candidate, whole numbers; private.
+        sensitivity: The most that adding or removing one unit moves any of them.
+    """
+
+    values: list[int]
+    sensitivity: Fraction
+
+
+class Candidates:
+    """Cliques that a fit may choose from, their exact counts kept once they were needed.
+
+    Attributes:
+        cliques: All of them, in the order that places mean.
+    """
+
+    def __init__(self, cells: Cells, cliques: Sequence[Clique]) -> None:
+        self.cliques = tuple(cliques)
+        self._cells = cells
+        self._counted: dict[int, NDArray[Any]] = {}
+
+    @staticmethod
+    def memory(domain: Domain, cliques: Sequence[Clique]) -> int:
+        """How many bytes the counts of all these cliques take: four a cell (eight from 2**31 rows on)."""
+        return 4 * sum(map(domain.cells, cliques))
+
+    def scores(
+        self,
+        places: Sequence[int],
+        expected: Sequence[Floats],
+        *,
+        weights: Sequence[float] | None = None,
+        allowances: Sequence[float] | None = None,
+    ) -> Scores:
+        """w·(Σ |count − expected| − allowance) for some of the cliques, in whole parts of a row.
+
+        Args:
+            places: Which of the cliques.
+            expected: Public counts of each, of the clique's cells in any shape: a model's, or a product of
+                noisy ones. They are rounded to parts of a row first, and cut where they are beyond all sense.
+            weights: How much each matters, at least 0; None: the same.
+            allowances: Rows that each may be off and yet is not worth measuring (`likely_misfit`); None: 0.
+
+        Raises:
+            InvalidParameter: if weights are not at least 0, with one above.
+
+        Privacy:
+            Claim: no score moves by more than `sensitivity` where one unit comes or goes. Proof: all that is
+            given here is public and is rounded to integers m, W, a before a row is looked at. A score is
+            W·(Σ |u·count − m| − a) in integers, u units a row; a unit has at most `max_rows` rows, each of
+            them in one cell, so that Σ |u·count − m| moves by at most u·max_rows, and W is at most its
+            largest. Condition: whatever the arguments depend on is public.
+        """
+        heavy = _whole_weights([1.0] * len(places) if weights is None else weights)
+        allowed = [0.0] * len(places) if allowances is None else allowances
+        values = [
+            weight * (self._misfit(place, counts) - _units(spared))
+            for place, counts, weight, spared in zip(places, expected, heavy, allowed, strict=True)
+        ]
+        return Scores(values, Fraction(self._cells.max_rows * _UNIT * max(heavy, default=_WEIGHT)))
+
+    def _misfit(self, place: int, expected: Floats) -> int:
+        """Σ |count − expected| over a clique's cells, in units; exact."""
+        if place not in self._counted:
+            counts = self._cells.counts(self.cliques[place]).values
+            self._counted[place] = counts.astype(np.int32) if counts.sum() < 2**31 else counts
+        counted = self._counted[place]
+        limit = _MOST // counted.size
+        units = np.nan_to_num(np.ravel(expected) * _UNIT, nan=0.0, posinf=limit, neginf=-limit)
+        public = np.rint(np.clip(units, -limit, limit)).astype(np.int64)
+        np.subtract(public, counted * np.int64(_UNIT), out=public)
+        return int(np.abs(public, out=public).sum())
+
+
+def if_independent(ones: Sequence[Floats], total: float, cliques: Sequence[Clique]) -> list[Floats]:
+    """The counts of cliques if columns had nothing to do with each other.
+
+    Args:
+        ones: The noisy counts of each column.
+        total: The noisy number of rows.
+        cliques: Of any columns.
+    """
+    rows = max(total, 1.0)
+    shares = [np.asarray(one, np.float64) / rows for one in ones]
+    return [
+        rows * reduce(np.multiply.outer, [shares[at] for at in clique], np.ones(())) for clique in cliques
+    ]
+
+
+def likely_misfit(sigma: float, cells: int) -> float:
+    """What Σ |noise| over so many cells is on average: how far off counts with that noise would be."""
+    return math.sqrt(2 / math.pi) * sigma * cells
+
+
+def _whole_weights(weights: Sequence[float]) -> list[int]:
+    """Weights as whole parts of the largest."""
+    most = max(weights, default=1.0)
+    if not 0 < most < math.inf or not all(weight >= 0 for weight in weights):
+        raise InvalidParameter("Weights are numbers of at least 0, one of them above it.")
+    return [math.floor(weight / most * _WEIGHT) for weight in weights]
+
+
+def _units(rows: float) -> int:
+    """Rows in units; rows beyond all sense are cut."""
+    return round(min(max(rows, 0.0), _MOST / _UNIT) * _UNIT)
