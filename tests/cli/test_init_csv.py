@@ -57,8 +57,9 @@ def test_what_is_written_can_be_asked_once_it_is_decided(cli, data, header):
     )
     (data / "t.csv").write_text(lines)
     unit = "patient_id" if header else "c1"
-    assert cli("init", "t.csv", "--unit", unit, "--epsilon", "9").code == 0
-    asked = cli("query", "SELECT COUNT(*) AS n FROM t", "--epsilon", "8", "--json")
+    # Whichever limit up to 100 rows the noisy profile chooses, the count is within 10 but for e**-64.
+    assert cli("init", "t.csv", "--unit", unit, "--epsilon", "900").code == 0
+    asked = cli("query", "SELECT COUNT(*) AS n FROM t", "--epsilon", "800", "--json")
     assert asked.code == 0, asked.err
     assert abs(asked.json["rows"][0]["n"] - 40) < 10
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import ThreadpoolController
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.fits.kept import Learned
@@ -30,6 +28,7 @@ from sfumato.learn._core.frames import check_table, columns_for, names_of, not_n
 from sfumato.learn._core.habits import Habits, Refused
 from sfumato.learn._core.records import Records
 from sfumato.learn._core.rows import Rows
+from sfumato.learn._core.threads import one_thread
 from sfumato.loss import NO_LOSS, PrivacyLoss
 from sfumato.session import Session
 from sfumato.session.rows_wanted import WantedColumn
@@ -257,8 +256,7 @@ class PrivateEstimator(Habits, BaseEstimator):
         if isinstance(rows, Records):
             rows, self._bought_target, paid, meter = buy(rows, meter)
         self._bounds_paid = paid
-        # Blocks are too small to be worth several threads, which wait for each other in a loop.
-        with _matrix_libraries().limit(limits=1, user_api="blas"):
+        with one_thread():
             return rows.design, self._learn(rows, meter)
 
     def _columns(self, X: Any, *, reset: bool) -> tuple[Design, Any]:
@@ -349,12 +347,6 @@ class PrivateEstimator(Habits, BaseEstimator):
         check_is_fitted(self, "design_")
         design, columns = self._columns(X, reset=False)
         return design.floats(columns)
-
-
-@cache
-def _matrix_libraries() -> Any:
-    """Those that are loaded; to find them takes longer than a small fit."""
-    return ThreadpoolController()
 
 
 def _numbered(matrix: NDArray[Any]) -> list[str]:
