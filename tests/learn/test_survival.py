@@ -77,6 +77,21 @@ def test_the_log_rank_statistic_is_that_of_slow_arithmetic():
     assert logrank(pair).statistic == pytest.approx(slow_logrank(time, event, group), rel=0.02)
 
 
+@pytest.mark.parametrize("until", [7.0, 7.05, 7.5, 7.95])
+def test_all_leaving_at_one_moment_is_no_trap(until):
+    """A study that ends within a cell: its people are at risk for an unknown part of it."""
+    size, cells = 50_000, grid(None, 10, 20)
+    time = simulation(6).exponential(1 / 0.15, size)
+    ended = curve(cells, np.minimum(time, until), time <= until)
+    truth = np.exp(-0.15 * cells.edges)
+    for low, high in (ended.pointwise(0.9999), ended.simultaneous(0.9999)):
+        assert (low <= truth).all()
+        assert (truth <= high).all()
+    others = simulation(7).exponential(1 / 0.15, size)
+    followed = curve(cells, np.minimum(others, 10), others <= 10)
+    assert logrank([ended, followed]).p_value > 1e-3
+
+
 ODD = {
     "nobody": ([], []),
     "no events": ([1.0, 2.0, 99.0], [0, 0, 0]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +26,7 @@ SCORED = Fraction(1, 5)
 _MOST_FOLDS = 100
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CrossValidation:
     """Noisy scores of a model, one for each fold.
 
@@ -42,6 +43,23 @@ class CrossValidation:
     noise: float
     loss: GaussianLoss
     fit: GaussianLoss
+
+    def __str__(self) -> str:
+        """The score, those of the folds, and what they cost."""
+        assert self.loss.point is not None  # prices of searches are calibrated
+        epsilon, delta = (float(each) for each in self.loss.point)
+        each = ", ".join(f"{score:.3f}" for score in self.scores)
+        alone = self.fit.epsilon(self.loss.point[1])
+        lines = [
+            f"Score {self.score:.3f}; the noise alone moves it by about {self.noise:.2g}.",
+            f"Of {len(self.scores)} folds: {each}.",
+            f"Price of all: epsilon {epsilon:.4g}, delta {delta:.4g}. Each fold's model learned with epsilon "
+            f"{alone:.4g}.",
+        ]
+        return "\n".join(textwrap.fill(line, 80) for line in lines)
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def cross_val_score(

@@ -14,6 +14,7 @@ from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS
 from sfumato.learn._weights.curves import decay
 from sfumato.learn._weights.descent import WIDEST, Field, field
+from sfumato.learn._weights.told import Summarised
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateRegressor
@@ -34,7 +35,7 @@ _FARTHEST = 0.5  # what a step may move the logarithm of what is expected by
 _SHORTEST, _LONGEST = 1.0, 12.0
 
 
-class PoissonRegression(PrivateRegressor):
+class PoissonRegression(Summarised, PrivateRegressor):
     """Counts whose logarithm is expected to be linear in the columns.
 
     Four careful steps through the second moments of the columns, then four of Newton's through the curvature

@@ -10,6 +10,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import InvalidParameter, NotCertified
+from sfumato.learn._weights.told import Summarised
 
 if TYPE_CHECKING:
     from sfumato.learn._core.design import Design
@@ -36,7 +37,7 @@ class _Withheld(NotCertified, AttributeError):
     """Standard errors that are not told; `hasattr` says no, so `dir` and notebooks can show the model."""
 
 
-class Trusted:
+class Trusted(Summarised):
     """Weights with a known covariance, of sampling and of noise together.
 
     Offered only where a simulation shows that an interval holds no more than 1 % less often than it says:
@@ -105,6 +106,9 @@ class Trusted:
         weights, errors = np.append(self.coef_, self.intercept_), self.standard_errors_
         reach = float(ndtri((1 + level) / 2)) * errors
         return np.column_stack([weights - reach, weights + reach])
+
+    def _ends_told(self, level: float) -> tuple[Any, Any]:
+        return self.confidence_intervals(level), self.standard_errors_
 
     @property
     def p_values_(self) -> Floats:

@@ -30,6 +30,9 @@ class Curve:
         left: About how many left in each cell.
         at_risk: About how many were at risk in each cell; who left counts for a part.
         risk: From the counts to `at_risk`.
+        least: About how many were at risk through the whole cell.
+        most: About how many were at its start; with discrete durations, who leaves there has left before.
+        whole: From the counts to `least`.
         spread: From independent noise of deviation 1 to that of the counts.
     """
 
@@ -37,10 +40,11 @@ class Curve:
         self._size = len(counts) // 2
         self.events, self.left = counts[: self._size], counts[self._size : -1]
         self.spread = spread
-        self._gone = 1.0 if discrete else 0.5
-        self._slack = 0.0 if discrete else 0.25
-        self.risk = _risk(self._size, self._gone)
+        self.risk = _risk(self._size, 1.0 if discrete else 0.5)
         self.at_risk = self.risk @ counts
+        # Who leaves within a cell is at risk for an unknown part of it: for none, or for all of it.
+        self.whole = _risk(self._size, 1.0)
+        self.least, self.most = self.whole @ counts, self.at_risk + (0.0 if discrete else self.left / 2)
 
     @cached_property
     def noise(self) -> Floats:
@@ -48,15 +52,23 @@ class Curve:
         return np.asarray(np.linalg.norm(self.risk @ self.spread, axis=1))
 
     @cached_property
+    def enough(self) -> NDArray[np.bool_]:
+        """Whether enough people are at risk through the whole of each cell for what follows to hold."""
+        noise = np.linalg.norm(self.whole @ self.spread, axis=1)
+        return np.asarray(self.least >= np.maximum(_FEWEST, _CLEAR * noise))
+
+    @cached_property
     def clear(self) -> int:
-        """In how many cells from the start enough people are at risk for what follows to hold."""
-        enough = self.at_risk >= np.maximum(_FEWEST, _CLEAR * self.noise)
-        return self._size if enough.all() else int(np.argmin(enough))
+        """In how many cells from the start that is so."""
+        return self._size if self.enough.all() else int(np.argmin(self.enough))
 
     @cached_property
     def rates(self) -> Floats:
         """The share of those at risk that has an event in each cell; noise may make it less than 0."""
-        shown = np.maximum(self.at_risk, np.maximum(self.noise, 1.0))
+        return self._shares(self.at_risk)
+
+    def _shares(self, risk: Floats) -> Floats:
+        shown = np.maximum(risk, np.maximum(self.noise, 1.0))
         return np.asarray(np.clip(self.events / shown, -_STEEPEST, _STEEPEST))
 
     @cached_property
@@ -67,8 +79,12 @@ class Curve:
         return np.asarray(isotonic_regression(raw, sample_weight=weights, y_min=0, y_max=1, increasing=False))
 
     @cached_property
-    def _hazard(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Up to each clear cell: the hazard, its sampling variance a hazard, its noise, its slack."""
+    def _hazard(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Up to each clear cell: the hazard, its sampling variance a hazard, its noise, its slack.
+
+        The slack, down and up, is what it would be if all who leave within a cell did so at its end, or at
+        its start: Kaplan and Meier's own estimate lies between, whenever they do.
+        """
         clear = self.clear
         rates, risk = self.rates[:clear], self.at_risk[:clear]
         hazard = np.cumsum(-np.log1p(-rates))
@@ -82,8 +98,10 @@ class Curve:
         some = (hazard > 0) & (greenwood > 0)
         each = np.divide(greenwood, hazard, out=usual.copy(), where=some)
         each = np.clip(each, 1 / risk[:1], 1.2 * np.maximum.accumulate(1 / risk))
-        slack = self._slack * np.abs(np.cumsum(rates * self.left[:clear] / (risk * (1 - rates))))
-        return hazard, each, noise, slack
+        lower, upper = (self._shares(part)[:clear] for part in (self.most, self.least))
+        down = np.abs(hazard + np.cumsum(np.log1p(-lower)))
+        up = np.abs(hazard + np.cumsum(np.where(upper < _STEEPEST, np.log1p(-upper), -np.inf)))
+        return hazard, each, noise, down, up
 
     def interval(self, times: float) -> tuple[Floats, Floats]:
         """The ends at so many deviations, for all cells.
@@ -91,12 +109,12 @@ class Curve:
         A score interval: the hazards L that lie within so many deviations of what was measured, where the
         deviation is that of L. Beyond the clear cells survival is only known not to rise.
         """
-        hazard, each, noise, slack = self._hazard
+        hazard, each, noise, down, up = self._hazard
         spread = np.maximum(hazard, 0) * each + (noise**2).sum(axis=1)
         middle, half = hazard + times**2 * each / 2, times * np.sqrt(spread + (times * each) ** 2 / 4)
         low, high = np.zeros(self._size), np.ones(self._size)
-        low[: self.clear] = np.exp(-(middle + half + slack))
-        high[: self.clear] = np.exp(-np.maximum(middle - half - slack, 0))
+        low[: self.clear] = np.exp(-(middle + half + up))
+        high[: self.clear] = np.exp(-np.maximum(middle - half - down, 0))
         high[self.clear :] = high[self.clear - 1] if self.clear else 1.0
         return np.minimum(low, self.survival), np.maximum(high, self.survival)
 
@@ -110,14 +128,13 @@ class Curve:
         The most deviations that the curve is off anywhere are simulated: Greenwood's process with independent
         steps, and the noise, whose law is known.
         """
-        hazard, each, noise, _ = self._hazard
-        steps = np.maximum.accumulate(np.maximum(hazard, 0) * each)
-        steps = np.sqrt(np.diff(steps, prepend=0.0))
-        chance = simulation(0)
-        off = np.cumsum(chance.normal(size=(_DRAWS, self.clear)) * steps, axis=1)
-        off += chance.normal(size=(_DRAWS, noise.shape[1])) @ noise.T
-        deviation = np.sqrt(np.cumsum(steps**2) + (noise**2).sum(axis=1))
-        most = np.abs(off / np.maximum(deviation, 1e-300)).max(axis=1)
+        hazard, each, noise, *_ = self._hazard
+        sampling = np.maximum.accumulate(np.maximum(hazard, 0) * each)
+        together = np.minimum.outer(sampling, sampling) + noise @ noise.T
+        deviation = np.maximum(np.sqrt(np.diag(together)), 1e-150)
+        values, directions = np.linalg.eigh(together / np.outer(deviation, deviation))
+        root = directions * np.sqrt(np.maximum(values, 0))
+        most = np.abs(simulation(0).normal(size=(_DRAWS, self.clear)) @ root.T).max(axis=1)
         low, high = self.interval(float(np.quantile(most, level)))
         # All ends hold at once, so that each may use its neighbours'.
         return np.maximum.accumulate(low[::-1])[::-1], np.minimum.accumulate(high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -17,17 +18,14 @@ __all__ = ["LogRank", "logrank"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_FEWEST = 12.0
-_CLEAR = 8.0
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LogRank:
     """The log-rank test of groups.
 
     Attributes:
         statistic: How far events are from what equal hazards would give, in squared deviations of sampling
-            and noise together.
+            and noise together; less what the unknown times of leaving within cells could make of it.
         degrees: Of freedom: groups less one.
         p_value: How often equal hazards give as much or more.
         excess: Of each group, about how many events more than equal hazards would give.
@@ -38,25 +36,45 @@ class LogRank:
     p_value: float
     excess: tuple[float, ...]
 
+    def __str__(self) -> str:
+        """The test in two sentences."""
+        excess = ", ".join(f"{each:+,.4g}" for each in self.excess)
+        lines = [
+            f"Log-rank test of {len(self.excess)} groups: p {_chance(self.p_value)} (statistic "
+            f"{self.statistic:.4g} with {self.degrees} degree{'s' * (self.degrees > 1)} of freedom).",
+            f"Events more than equal hazards would give, about: {excess}.",
+        ]
+        return "\n".join(textwrap.fill(line, 80) for line in lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _chance(value: float) -> str:
+    return "< 0.0001" if value < 1e-4 else f"= {value:.2g}"
+
 
 def logrank(curves: Sequence[Curve]) -> LogRank:
     """The test of these groups.
 
     The variance is that of the hypergeometric law, plus what the known noise of all counts adds by their
-    derivatives. Cells count from the start as long as every group has enough people at risk.
+    derivatives. Cells count from the start as long as every group has enough people at risk. When within a
+    cell people leave is not known, and may differ between groups: what that could make of the excess, at
+    most, is taken away from it.
 
     Raises:
         InvalidParameter: if there is no such cell.
     """
     several = len(curves)
-    risks, noises = np.array([curve.at_risk for curve in curves]), np.array([curve.noise for curve in curves])
-    enough = np.asarray((risks >= np.maximum(_FEWEST, _CLEAR * noises)).all(axis=0))
-    clear = len(enough) if enough.all() else int(np.argmin(enough))
+    clear = min(curve.clear for curve in curves)
     if not clear:
         raise InvalidParameter(
             "Some group has too few people beside the noise for this test: raise epsilon, or join groups."
         )
-    risk, events = risks[:, :clear], np.array([curve.events[:clear] for curve in curves])
+    risk, least, most, events = (
+        np.array([getattr(curve, name)[:clear] for curve in curves])
+        for name in ("at_risk", "least", "most", "events")
+    )
     whole, happened = risk.sum(axis=0), events.sum(axis=0)
     share = risk / whole
     excess = (events - share * happened).sum(axis=1)
@@ -64,10 +82,20 @@ def logrank(curves: Sequence[Curve]) -> LogRank:
     hyper = np.diag(share @ weights) - (share * weights) @ share.T
     variance = _positive(hyper) + _noise(curves, share, happened / whole)
     some = np.linalg.pinv(variance[1:, 1:], hermitian=True)
-    statistic = float(max(excess[1:] @ some @ excess[1:], 0.0))
+    length = np.sqrt(max(excess[1:] @ some @ excess[1:], 0.0))
+    unknown = _unknown(share, least, most, happened)[1:] @ np.sqrt(np.maximum(np.diag(some), 0))
+    statistic = float(max(length - unknown, 0.0)) ** 2
     return LogRank(
         statistic, several - 1, float(chi2.sf(statistic, several - 1)), tuple(float(each) for each in excess)
     )
+
+
+def _unknown(share: Floats, least: Floats, most: Floats, happened: Floats) -> Floats:
+    """By how much each group's excess may be off for when people left within cells."""
+    others_least, others_most = least.sum(axis=0) - least, most.sum(axis=0) - most
+    lowest, highest = least / (least + others_most), most / (most + others_least)
+    off = np.stack([(share - lowest) @ happened, (highest - share) @ happened])
+    return np.asarray(np.abs(off).max(axis=0))
 
 
 def _noise(curves: Sequence[Curve], share: Floats, rates: Floats) -> Floats:

@@ -12,6 +12,7 @@ from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.fits.meter import Meter
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._weights.descent import WIDEST
+from sfumato.learn._weights.told import Summarised
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.survival._grid import pair
@@ -25,9 +26,13 @@ __all__ = ["CoxRegression"]
 Floats: TypeAlias = NDArray[np.float64]
 
 _FARTHEST = 50.0  # a risk is not taken to be beyond e^±50
+_WITHHELD = (
+    "No intervals for hazard ratios: cut gradients and few steps move them by what no noisy answer here "
+    "tells; for two groups, KaplanMeier gives bands and a log-rank test that are shown to hold."
+)
 
 
-class CoxRegression(Timed):
+class CoxRegression(Summarised, Timed):
     """Cox's model of the hazard, on a public grid of times.
 
     ```python
@@ -154,6 +159,14 @@ class CoxRegression(Timed):
             pairs += len(later)
         return right / pairs if pairs else 0.5
 
+    def _weights_told(self) -> dict[str, list[Any]]:
+        columns = {"weight": self.coef_, "hazard ratio": self.hazard_ratios_}
+        told = {head: [float(f"{value:.4g}") for value in values] for head, values in columns.items()}
+        return {"column": list(self.coefficient_names_), **told}
+
+    def _ends_told(self, level: float) -> tuple[Any, Any]:  # noqa: ARG002 - as others take it
+        raise NotCertified(_WITHHELD)
+
     def confidence_intervals(self, level: float = 0.95) -> Floats:  # noqa: ARG002 - as others take it
         """There are none, for weights or for hazard ratios.
 
@@ -161,10 +174,7 @@ class CoxRegression(Timed):
             NotCertified: always, with the reason.
         """
         check_is_fitted(self, "coef_")
-        raise NotCertified(
-            "No intervals for hazard ratios: cut gradients and few steps move them by what no noisy answer "
-            "here tells; for two groups, KaplanMeier gives bands and a log-rank test that are shown to hold."
-        )
+        raise NotCertified(_WITHHELD)
 
 
 def examples() -> tuple[Example, ...]:

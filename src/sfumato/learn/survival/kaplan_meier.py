@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import textwrap
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +25,7 @@ from sfumato.learn.survival._grid import pair
 from sfumato.learn.survival._logrank import LogRank, logrank
 from sfumato.learn.survival._timed import Timed
 from sfumato.numeric.exact import Rational
+from sfumato.render import text_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,6 +35,7 @@ __all__ = ["Band", "KaplanMeier", "LogRank"]
 Floats: TypeAlias = NDArray[np.float64]
 
 _LEVELS = (0.5, 0.999)
+_LINES = 20  # of a band that is printed, about
 
 
 class Band(NamedTuple):
@@ -51,6 +55,26 @@ class Band(NamedTuple):
     low: Floats
     high: Floats
     until: float
+
+    def __str__(self) -> str:
+        """A table of about twenty times or fewer, and how far the band says something."""
+        size = len(self.times)
+        place = range(size - 1, -1, -math.ceil(size / _LINES))[::-1]
+        low, high = np.floor(self.low * 1000) / 1000, np.ceil(self.high * 1000) / 1000
+        table = text_table(
+            {
+                "time": [float(f"{self.times[at]:.6g}") for at in place],
+                "survival": [float(f"{self.survival[at]:.3f}") for at in place],
+                "between": [f"{low[at]:.3f} to {high[at]:.3f}" for at in place],
+            }
+        )
+        some = f"{len(place)} of {size} times are shown. " if len(place) < size else ""
+        until = f"Enough people are at risk up to {self.until:.6g}"
+        later = "" if self.until >= self.times[-1] else "; later it is only known that survival does not rise"
+        return f"{table}\n{textwrap.fill(f'{some}{until}{later}.', 80)}"
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class KaplanMeier(Timed):
