@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.accounting import BasicFilter, RenyiFilter
 from sfumato.errors import InvalidParameter
 from sfumato.loss import (
     ApproximateLoss,
@@ -94,6 +95,23 @@ def test_orders_are_checked():
             RenyiLoss(orders, values)
     with pytest.raises(InvalidParameter):
         PureLoss(1).rdp(0.5)
+
+
+def test_a_curve_may_be_calibrated_to_a_point_that_it_implies():
+    bare = RenyiLoss([2, 8], ["0.1", "0.2"])
+    least = Fraction(bare.epsilon("1e-3")) * Fraction(1_000_001, 1_000_000)
+    loss = RenyiLoss([2, 8], ["0.1", "0.2"], (least, "1e-3"))
+    assert loss.approximate == (least, Fraction("1e-3"))
+    assert BasicFilter(least, "1e-3").after(loss).spent == loss.approximate
+    assert RenyiFilter(8, 1).after(loss).spent == RenyiFilter(8, 1).after(bare).spent
+    assert (loss.failure, loss.rdp(8)) == (0, bare.rdp(8))
+    for epsilon in (0, "0.1", 1, 3):
+        assert loss.delta(epsilon) <= bare.delta(epsilon)
+    assert RenyiLoss.from_dict(bare.to_dict()) == bare
+    assert bare.to_dict()["loss"] == "renyi.1"
+    for wrong in ((least * Fraction(9, 10), "1e-3"), (least, "1e-4"), (0, 0)):
+        with pytest.raises(InvalidParameter):
+            RenyiLoss([2, 8], ["0.1", "0.2"], wrong)
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])

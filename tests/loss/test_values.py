@@ -51,6 +51,7 @@ simple = st.one_of(
     st.just(ConcentratedLoss(F(1, 100), F(1, 100), (F(1), F(1, 10)))),
     st.builds(lambda delta: GaussianLoss(F(1, 10**6), (F(1, 2), max(delta, F(1, 10**9)))), deltas),
     st.just(RenyiLoss([2, "2.5", 8], ["0.1", "0.2", 1])),
+    st.just(RenyiLoss([2, 8], ["0.1", "0.2"], (3, "1e-3"))),
 )
 nested = st.recursive(
     simple,

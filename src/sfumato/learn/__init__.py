@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sfumato.learn.encoding import OneHotEncoder
     from sfumato.learn.federated import FederatedAveraging, Guarantee
     from sfumato.learn.files import load, save
-    from sfumato.learn.folds import CrossValidation, cross_val_score
+    from sfumato.learn.folds import CrossValidation, cross_val_quote, cross_val_score
     from sfumato.learn.gradient import NoisyGradientDescent
     from sfumato.learn.kmeans import KMeans
     from sfumato.learn.linear import LinearRegression, Ridge
@@ -58,7 +58,7 @@ _HOMES = {
     "encoding": "OneHotEncoder",
     "federated": "FederatedAveraging Guarantee",
     "files": "load save",
-    "folds": "CrossValidation cross_val_score",
+    "folds": "CrossValidation cross_val_quote cross_val_score",
     "gradient": "NoisyGradientDescent",
     "kmeans": "KMeans",
     "linear": "LinearRegression Ridge",
@@ -106,6 +106,7 @@ __all__ = [
     "Ridge",
     "SearchQuote",
     "StandardScaler",
+    "cross_val_quote",
     "cross_val_score",
     "load",
     "report",

@@ -128,9 +128,7 @@ class PrivateEstimator(Habits, BaseEstimator):
             QueryRefused: for a text that asks for something else than rows; nothing was spent.
             BudgetExceeded: if it does not fit; nothing was spent or read.
         """
-        if isinstance(X, Session):
-            if units is not None:
-                raise InvalidParameter("A session knows whose its rows are: leave units out.")
+        if on_session.is_session(X, units=units, target=target, parameters=parameters):
             if self._is_free():
                 self._check_free()
                 on_session.name(self, design := on_session.reading_of(self, X, y, target, parameters).design)
@@ -142,8 +140,6 @@ class PrivateEstimator(Habits, BaseEstimator):
             design = on_session.bought_design(self, reading, bought.answer, paid.rho)
             self._keep(design, bought.answer.learned, paid, bought.receipt)
             return self
-        if target is not None or parameters is not None:
-            raise InvalidParameter("target and parameters go with a session: fit(session, text, target=…).")
         self._public = ()
         if self._is_free():
             self._check_free()

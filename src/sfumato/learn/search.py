@@ -2,202 +2,36 @@
 
 from __future__ import annotations
 
-import textwrap
 import warnings
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import clone
 
 from sfumato import random
-from sfumato._dataclasses import dataclass
-from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import Meter, price
 from sfumato.games import ModelSelection, RandomStopping
-from sfumato.learn._choosing.prices import stopping_for
-from sfumato.learn._choosing.scores import goodness, scoring_of, share_of
-from sfumato.learn._choosing.trials import (
-    Fitted,
-    Given,
-    adopt,
-    candidates_of,
-    fitted,
-    held_out,
-    model_of,
-    records_of,
-    refuse_session,
-)
+from sfumato.learn._choosing.prices import calibrated, stopping_for
+from sfumato.learn._choosing.scores import goodness, share_of
+from sfumato.learn._choosing.searching import Chosen, Searching, SearchQuote, Terms, price_told
+from sfumato.learn._choosing.trials import Given, candidates_of, fitted, held_out, model_of, models_of
 from sfumato.learn._core.design import UNIT
-from sfumato.learn._core.habits import names_there
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import PrivateEstimator
 from sfumato.learn.examples import Search, flat
 from sfumato.learn.linear import Ridge
-from sfumato.loss import GaussianLoss, PrivacyLoss, compose
+from sfumato.loss import ApproximateLoss, GaussianLoss, PrivacyLoss, compose
 from sfumato.loss.parallel import parallel
 from sfumato.mechanisms import Laplace
 from sfumato.mechanisms.base import Side
-from sfumato.numeric.exact import Rational, as_fraction, positive, probability, show
+from sfumato.numeric.exact import Rational, as_fraction, probability, show
 
 __all__ = ["HoldoutSearch", "RandomSearch", "SearchQuote"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SearchQuote:
-    """What a search will cost, before anything is read.
-
-    Attributes:
-        epsilon: The price of the whole.
-        delta: Likewise.
-        loss: Its curve.
-        run: What one fit gets of it.
-        words: All that in a sentence or two.
-    """
-
-    epsilon: Fraction
-    delta: Fraction
-    loss: PrivacyLoss
-    run: GaussianLoss
-    words: str
-
-    def __str__(self) -> str:
-        """The words."""
-        return textwrap.fill(self.words, 80)
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-class Chosen(NamedTuple):
-    """The candidate that was chosen, with its model and its noisy score."""
-
-    at: int
-    score: float
-    fitted: Fitted
-
-
-def _best_can(name: str) -> Callable[[Any], bool]:
-    def can(search: _Search) -> bool:
-        model = getattr(search, "best_estimator_", search.estimator)
-        return hasattr(model, name)
-
-    return can
-
-
-class _Search(MetaEstimatorMixin, BaseEstimator):
-    """What both searches share: candidates, parts of the rows, and the chosen model's answers."""
-
-    estimator: PrivateEstimator
-    candidates: Any
-    epsilon: Rational | None
-    delta: Rational | None
-    holdout: Rational
-    scoring: str | None
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """What the whole search costs."""
-        raise NotImplementedError
-
-    def __dir__(self) -> list[str]:
-        """The names that there are, also of a search that has no price yet."""
-        return names_there(self)
-
-    def quote(self) -> SearchQuote:
-        """What the whole search costs, in words too: free, and nothing is read."""
-        raise NotImplementedError
-
-    def fit(self, X: Any, y: Any = None, *, units: Any = None, target: Any = None) -> Self:
-        """Learn and choose on arrays or a frame.
-
-        Args:
-            X: One row a record: an array, or an Arrow, pandas or Polars frame.
-            y: What is to be learned, one a row.
-            units: Whose row each is, where somebody has several: one id a row.
-            target: Belongs to a fit on a session, which is refused here.
-
-        Raises:
-            InvalidParameter: for a session, and for declarations that are missing or contradict each other;
-                nothing was read.
-            InvalidValue: for what cannot be learned from.
-        """
-        refuse_session(X)
-        if target is not None:
-            raise InvalidParameter("target goes with a session, which no search takes: fit(X, y).")
-        given, scoring = self._checked()
-        first = model_of(self.estimator, given[0])
-        records = records_of(first, X, y, units)
-        self._take(given, self._choose(given, scoring, records), first)
-        return self
-
-    def _checked(self) -> tuple[tuple[Given, ...], str]:
-        """All candidates, each of them possible, and the score; whatever can be refused is refused here."""
-        given = candidates_of(self.candidates)
-        models = [model_of(self.estimator, one) for one in given]
-        share = as_fraction(self.holdout, "holdout")
-        if not 0 < share < 1:
-            raise InvalidParameter("holdout must lie between 0 and 1: the part that models are scored on.")
-        self._prices()
-        return given, scoring_of(models[0], self.scoring)
-
-    def _prices(self) -> tuple[Fraction, Fraction]:
-        if self.epsilon is None or self.delta is None:
-            raise InvalidParameter("Say what the whole search may cost: epsilon=1, delta=1e-6.")
-        return positive(self.epsilon, "epsilon"), probability(self.delta, "delta")
-
-    def _choose(self, given: tuple[Given, ...], scoring: str, records: Records) -> Chosen:
-        raise NotImplementedError
-
-    def _take(self, given: tuple[Given, ...], chosen: Chosen, like: PrivateEstimator) -> None:
-        """Makes the chosen model this search's."""
-        model = model_of(self.estimator, given[chosen.at])
-        if hasattr(like, "feature_names_in_"):
-            model.feature_names_in_ = like.feature_names_in_
-        adopt(model, chosen.fitted, self.loss)
-        self.best_estimator_, self.best_index_ = model, chosen.at
-        self.best_params_, self.best_score_ = dict(given[chosen.at]), chosen.score
-        self.n_features_in_ = model.n_features_in_
-        if hasattr(model, "classes_"):
-            self.classes_ = model.classes_
-
-    @available_if(_best_can("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> NDArray[Any]:
-        """What the chosen model says of each row."""
-        return np.asarray(self._model().predict(X))
-
-    @available_if(_best_can("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The chosen model's probabilities."""
-        return np.asarray(self._model().predict_proba(X))
-
-    @available_if(_best_can("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """The chosen model's margins."""
-        return np.asarray(self._model().decision_function(X))
-
-    @available_if(_best_can("score"))  # type: ignore[untyped-decorator]
-    def score(self, X: Any, y: Any) -> float:
-        """How good the chosen model is on rows of one's own, without noise: for public rows alone."""
-        return float(self._model().score(X, y))
-
-    def _model(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_
-
-    def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
-        return tags
-
-
-class RandomSearch(_Search):
+class RandomSearch(Searching):
     """The best of a random number of private fits, each with parameters drawn from a list.
 
     A part of the units is held out. Each trial draws a candidate, fits it on the others and measures, with
@@ -248,48 +82,53 @@ class RandomSearch(_Search):
         self.epsilon, self.delta, self.gamma = epsilon, delta, gamma
         self.holdout, self.scoring = holdout, scoring
 
+    _mechanism = "gaussian, best of a random number"
+
     @property
     def stopping(self) -> RandomStopping:
         """The random number of trials: what each costs, and what the best of them does."""
-        return stopping_for(*self._prices(), probability(self.gamma, "gamma"))
+        return self._stopping(self._terms())
 
-    @property
-    def loss(self) -> PrivacyLoss:
-        """What the whole search costs: a Rényi curve, at most (epsilon, delta)."""
-        return self.stopping.loss
+    def _stopping(self, terms: Terms) -> RandomStopping:
+        return stopping_for(terms.epsilon, terms.delta, probability(self.gamma, "gamma"))
 
-    @property
-    def run(self) -> GaussianLoss:
-        """What one trial costs."""
-        base = self.stopping.base
+    def _loss(self, terms: Terms) -> PrivacyLoss:
+        return calibrated(self._stopping(terms).loss, terms.epsilon, terms.delta)
+
+    def _run(self, terms: Terms) -> GaussianLoss:
+        base = self._stopping(terms).base
         assert isinstance(base, GaussianLoss)
         return base
 
-    def quote(self) -> SearchQuote:
-        """What the whole search costs, in words too: free, and nothing is read."""
-        epsilon, delta = self._prices()
-        many = len(candidates_of(self.candidates))
-        words = (
-            f"A random search over {many} candidate{'s' * (many > 1)}: epsilon {show(epsilon)}, delta "
-            f"{float(delta):.4g} for all of it. About {self.stopping.expected_runs:.4g} trials are made, how "
-            f"many is never shown, and each costs epsilon {self.run.epsilon(delta):.3g} at that delta."
+    def _words(self, terms: Terms, many: int, where: str = "", spared: str = "") -> str:
+        run, runs = self._run(terms), self._stopping(terms).expected_runs
+        return (
+            f"A random search over {many} candidate{'s' * (many > 1)}{where}: {price_told(terms, spared)}. "
+            f"About {runs:.4g} trials are made, how many is never shown, and each costs epsilon "
+            f"{run.epsilon(terms.delta):.3g} at that delta."
         )
-        return SearchQuote(epsilon, delta, self.loss, self.run, words)
 
-    def _choose(self, given: tuple[Given, ...], scoring: str, records: Records) -> Chosen:
+    def _choose(
+        self,
+        estimator: PrivateEstimator,
+        given: tuple[Given, ...],
+        scoring: str,
+        records: Records,
+        terms: Terms,
+    ) -> Chosen:
         held = held_out(records, as_fraction(self.holdout, "holdout"))
         learned, tested = records.taken(~held), records.taken(held)
-        paid, exchange = self.run, records.exchange
+        paid = self._run(terms)
 
         def trial() -> tuple[float, Chosen]:
-            model = model_of(self.estimator, given[at := random.integers(len(given))])
-            meters = (Meter.alone(paid, exchange=exchange) for _ in range(2))
+            model = model_of(estimator, given[at := random.integers(len(given))])
+            meters = (Meter.alone(paid, exchange=records.exchange) for _ in range(2))
             # A warning in each trial would tell how many there are.
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return self._trial(at, model, scoring, learned, tested, *meters)
 
-        return self.stopping.select(trial)[1]
+        return self._stopping(terms).select(trial)[1]
 
     def _trial(
         self,
@@ -308,7 +147,7 @@ class RandomSearch(_Search):
         return float(sums[0] - sums[1]), Chosen(at, share_of(sums), found)
 
 
-class HoldoutSearch(_Search):
+class HoldoutSearch(Searching):
     """One of a few private fits, chosen on units that were held out.
 
     All candidates are fitted on the same part, each for an equal share of the price; one is chosen by the
@@ -334,6 +173,8 @@ class HoldoutSearch(_Search):
         whoever is learned from; the choice and the score, ε/2 each, to a pure ε for whoever is held out
         (McSherry, Talwar 2007: scores rise by at most 1 together; Laplace noise on `goodness`, whose L1
         sensitivity is 1); nobody is in both parts (`held_out`), so they compose in parallel (McSherry 2009).
+        Where a unit is exchanged for another, both may be given one coin: one part changes, and both parts
+        are (epsilon, delta)-private by noise for twice the sums and a choice whose scores may fall and rise.
         Conditions: candidates and `holdout` are public.
     """
 
@@ -350,52 +191,70 @@ class HoldoutSearch(_Search):
         self.epsilon, self.delta = epsilon, delta
         self.holdout, self.scoring = holdout, scoring
 
-    @property
-    def run(self) -> GaussianLoss:
-        """What each candidate's fit costs."""
-        return GaussianLoss(price(*self._prices()).rho / len(candidates_of(self.candidates)))
+    _mechanism = "gaussian, exponential and laplace"
 
     @property
     def selection(self) -> ModelSelection:
         """The choice, with the fits that it is between."""
-        half = self._prices()[0] / 2
-        return ModelSelection(half, [self.run] * len(candidates_of(self.candidates)), holdout="apart")
+        return self._selection(self._terms())
 
-    @property
-    def _scoring_noise(self) -> Laplace:
-        return Laplace(self._prices()[0] / 2, UNIT)
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """What the whole search costs: the dearer of the two parts."""
-        chosen = compose([self.selection.mechanism.loss, self._scoring_noise.loss])
-        return parallel([price(*self._prices()), chosen], "add-remove")
-
-    def quote(self) -> SearchQuote:
-        """What the whole search costs, in words too: free, and nothing is read."""
-        epsilon, delta = self._prices()
-        many = len(candidates_of(self.candidates))
-        words = (
-            f"A search over {many} candidate{'s' * (many > 1)}: epsilon {show(epsilon)}, delta "
-            f"{float(delta):.4g} for all of it. Each fit costs epsilon {self.run.epsilon(delta):.3g} at that "
-            f"delta; the choice and its score, on units held out, epsilon {show(epsilon / 2)} each."
+    def _selection(self, terms: Terms) -> ModelSelection:
+        runs = [self._run(terms)] * len(candidates_of(self.candidates))
+        return ModelSelection(
+            terms.epsilon / 2,
+            runs,
+            holdout="apart",
+            adjacency="exchange" if terms.exchange else "add-remove",
         )
-        return SearchQuote(epsilon, delta, self.loss, self.run, words)
 
-    def _choose(self, given: tuple[Given, ...], scoring: str, records: Records) -> Chosen:
+    def _scoring_noise(self, terms: Terms) -> Laplace:
+        """On the two sums of `goodness`, of which both move by as much where a unit is exchanged."""
+        return Laplace(terms.epsilon / 2, UNIT * (2 if terms.exchange else 1))
+
+    def _loss(self, terms: Terms) -> PrivacyLoss:
+        if terms.exchange:
+            return ApproximateLoss(terms.epsilon, terms.delta)
+        chosen = compose([self._selection(terms).mechanism.loss, self._scoring_noise(terms).loss])
+        return parallel([price(terms.epsilon, terms.delta), chosen], "add-remove")
+
+    def _run(self, terms: Terms) -> GaussianLoss:
+        return GaussianLoss(price(terms.epsilon, terms.delta).rho / len(candidates_of(self.candidates)))
+
+    def _words(self, terms: Terms, many: int, where: str = "", spared: str = "") -> str:
+        run = self._run(terms).epsilon(terms.delta)
+        return (
+            f"A search over {many} candidate{'s' * (many > 1)}{where}: {price_told(terms, spared)}. Each fit "
+            f"costs epsilon {run:.3g} at that delta; the choice and its score, on units held out, epsilon "
+            f"{show(terms.epsilon / 2)} each."
+        )
+
+    def _choose(
+        self,
+        estimator: PrivateEstimator,
+        given: tuple[Given, ...],
+        scoring: str,
+        records: Records,
+        terms: Terms,
+    ) -> Chosen:
         held = held_out(records, as_fraction(self.holdout, "holdout"))
-        learned, tested = records.taken(~held), records.taken(held)
-        meter = Meter.alone(price(*self._prices()))
-        return self._among(given, scoring, learned, tested, meter)
+        meter = Meter.alone(price(terms.epsilon, terms.delta), exchange=records.exchange)
+        models = [model_of(estimator, one) for one in given]
+        return self._among(models, scoring, records.taken(~held), records.taken(held), meter, terms)
 
     def _among(
-        self, given: tuple[Given, ...], scoring: str, learned: Records, tested: Records, meter: Meter
+        self,
+        models: list[PrivateEstimator],
+        scoring: str,
+        learned: Records,
+        tested: Records,
+        meter: Meter,
+        terms: Terms,
     ) -> Chosen:
-        models = [model_of(self.estimator, one) for one in given]
-        fits = [fitted(model, learned, meter.part(Fraction(1, len(given)))) for model in models]
+        """All fits on one part, the choice and its score on the other."""
+        fits = [fitted(model, learned, meter.part(Fraction(1, len(models)))) for model in models]
         sums = [goodness(model, tested, scoring).values for model in models]
-        at = self.selection.mechanism.select([float(good) / UNIT for good, _ in sums])
-        noisy = np.asarray(self._scoring_noise.release(sums[at])) / UNIT
+        at = self._selection(terms).mechanism.select([float(good) / UNIT for good, _ in sums])
+        noisy = np.asarray(self._scoring_noise(terms).release(sums[at])) / UNIT
         return Chosen(at, share_of(noisy), fits[at])
 
 
@@ -404,14 +263,17 @@ def searches() -> tuple[Search, ...]:
     model = Ridge(bounds=(0, 1), target_bounds=(0, 1))
     few = {"left": 6, "right": 7}
 
-    def example(name: str, search: _Search) -> Search:
-        given, scoring = search._checked()
+    def example(name: str, search: Searching) -> Search:
+        given = candidates_of(search.candidates)
+        scoring = search._scoring(models_of(model, given)[0])
         tables = {side: np.zeros((size, 1)) for side, size in few.items()}
         tables["right"][-1] = 1
         records = {side: clone(model)._records(table, table[:, 0], None) for side, table in tables.items()}
 
         def draw(side: Side, count: int) -> NDArray[np.float64]:
-            chosen = [search._choose(given, scoring, records[side]) for _ in range(count)]
+            chosen = [
+                search._choose(model, given, scoring, records[side], search._terms()) for _ in range(count)
+            ]
             return np.array(
                 [[one.score, one.at, *flat(one.fitted.design, one.fitted.learned)] for one in chosen]
             )

@@ -134,6 +134,8 @@ class RenyiLoss(PrivacyLoss):
     Args:
         orders: increasing orders, each above 1.
         values: the divergence at each, not decreasing.
+        point: the exact (ε, δ) that it was calibrated to, if it was: the price under basic composition. It is
+            refused unless the curve implies it.
 
     Privacy:
         Claim: the divergence of order `orders[i]` is at most `values[i]` in both directions. Between two
@@ -142,11 +144,18 @@ class RenyiLoss(PrivacyLoss):
         as a pure bound (`PureLoss`).
     """
 
-    wire: ClassVar[str] = "renyi.1"
+    wire: ClassVar[str] = "renyi.2"
+    _former: ClassVar[str] = "renyi.1"
     orders: tuple[Fraction, ...]
     values: tuple[Fraction, ...]
+    point: tuple[Fraction, Fraction] | None
 
-    def __init__(self, orders: Sequence[Rational], values: Sequence[Rational]) -> None:
+    def __init__(
+        self,
+        orders: Sequence[Rational],
+        values: Sequence[Rational],
+        point: tuple[Rational, Rational] | None = None,
+    ) -> None:
         exact_orders = tuple(positive(order, "an order") for order in listed(orders, "orders"))
         exact_values = tuple(nonnegative(value, "a Rényi divergence") for value in listed(values, "values"))
         if not exact_orders or len(exact_orders) != len(exact_values):
@@ -159,6 +168,12 @@ class RenyiLoss(PrivacyLoss):
             )
         object.__setattr__(self, "orders", exact_orders)
         object.__setattr__(self, "values", exact_values)
+        object.__setattr__(self, "point", None if point is None else proven_point(point, self._delta))
+
+    @property
+    def approximate(self) -> tuple[Fraction, Fraction] | None:
+        """The point it was calibrated to."""
+        return self.point
 
     def renyi(self, alpha: float) -> float:
         """The bound at any order, by the chord between its neighbours, rounded up."""

@@ -8,9 +8,9 @@ from functools import lru_cache
 from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import price
 from sfumato.games import RandomStopping
-from sfumato.loss import GaussianLoss
+from sfumato.loss import GaussianLoss, PrivacyLoss, RenyiLoss
 
-__all__ = ["stopping_for"]
+__all__ = ["calibrated", "stopping_for"]
 
 _WIDEST = 12  # powers of 4 below the price of a single run
 _HALVINGS = 9  # of a power of 4: to within 0.3 %
@@ -22,7 +22,7 @@ def stopping_for(epsilon: Fraction, delta: Fraction, gamma: Fraction) -> RandomS
 
     Privacy:
         Claim: `RandomStopping` itself says what its runs cost together, and what is given has been held
-        against the wanted price: its `loss.epsilon(delta)` is at most `epsilon`.
+        against the wanted price: its `loss.delta(epsilon)` is at most `delta`.
     """
     most = price(epsilon, delta).rho  # the best of several runs costs no less than one
     if (stopping := _affordable(most, epsilon, delta, gamma)) is not None:
@@ -46,4 +46,10 @@ def stopping_for(epsilon: Fraction, delta: Fraction, gamma: Fraction) -> RandomS
 def _affordable(rho: Fraction, epsilon: Fraction, delta: Fraction, gamma: Fraction) -> RandomStopping | None:
     """Runs of so much each, unless the best of them costs more than the price."""
     stopping = RandomStopping(GaussianLoss(rho), gamma)
-    return stopping if stopping.loss.epsilon(delta) <= epsilon else None
+    return stopping if Fraction(stopping.loss.delta(epsilon)) <= delta else None
+
+
+def calibrated(loss: PrivacyLoss, epsilon: Fraction, delta: Fraction) -> PrivacyLoss:
+    """A Rényi curve with the point that it was found for, which is what budgets of epsilons add up."""
+    assert isinstance(loss, RenyiLoss)
+    return RenyiLoss(loss.orders, loss.values, (epsilon, delta))

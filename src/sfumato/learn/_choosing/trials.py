@@ -21,7 +21,6 @@ from sfumato.learn._core.design import Design
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import Learned, PrivateEstimator
 from sfumato.loss import GaussianLoss, PrivacyLoss
-from sfumato.session import Session
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
@@ -35,8 +34,8 @@ __all__ = [
     "folds_of",
     "held_out",
     "model_of",
-    "records_of",
-    "refuse_session",
+    "models_of",
+    "unchecked",
 ]
 
 Given: TypeAlias = Mapping[str, Any]
@@ -65,7 +64,7 @@ def candidates_of(candidates: Any) -> tuple[Given, ...]:
     if not 0 < len(listed) <= _MOST:
         raise InvalidParameter(f"candidates must give 1 to {_MOST:,} combinations.")
     for name in dict.fromkeys(name for given in listed for name in given):
-        if name in _PUBLIC:
+        if str(name).rpartition("__")[2] in _PUBLIC:  # also of a step
             raise InvalidParameter(f"{name} is the same for all candidates: leave it out of them.")
     return tuple(listed)
 
@@ -75,6 +74,29 @@ def model_of(estimator: Any, given: Given) -> PrivateEstimator:
 
     Raises:
         InvalidParameter: if it has no such parameters, or they contradict each other.
+    """
+    model = unchecked(estimator, given)
+    model._check()
+    return model
+
+
+def models_of(estimator: Any, given: Sequence[Given]) -> list[PrivateEstimator]:
+    """The models of all candidates, which learn the same.
+
+    Raises:
+        InvalidParameter: as `model_of`; and if they do not.
+    """
+    models = [model_of(estimator, one) for one in given]
+    if any(model._target_declared(("",)) != models[0]._target_declared(("",)) for model in models):
+        raise InvalidParameter("Classes and target_bounds are the same for all candidates.")
+    return models
+
+
+def unchecked(estimator: Any, given: Given) -> PrivateEstimator:
+    """The same, before all that is public is known.
+
+    Raises:
+        InvalidParameter: if it is no model of this package, or has no such parameters.
     """
     if not isinstance(estimator, PrivateEstimator):
         raise InvalidParameter("Give one of sf.learn's models: others would read rows unpaid.")
@@ -87,31 +109,7 @@ def model_of(estimator: Any, given: Given) -> PrivateEstimator:
         raise InvalidParameter(f"{type(estimator).__name__} has no parameter {str(unknown[0])[:60]!r}.")
     model.set_params(**given)
     model._public = estimator._public
-    model._check()
     return model
-
-
-def records_of(model: PrivateEstimator, X: Any, y: Any, units: Any) -> Records:
-    """The rows of arrays or a frame; what cannot be learned from is refused before the first trial.
-
-    Raises:
-        InvalidParameter: for a session, whose ledger would have to pay.
-        InvalidValue: for what cannot be learned from.
-    """
-    refuse_session(X)
-    return model._records(X, y, units)
-
-
-def refuse_session(X: Any) -> None:
-    """Refuses a session before anything else is said about the search.
-
-    Raises:
-        InvalidParameter: if it is one.
-    """
-    if isinstance(X, Session):
-        raise InvalidParameter(
-            "Choosing between models takes arrays or a frame; on a session fit one model, paid by its ledger."
-        )
 
 
 class Fitted(NamedTuple):

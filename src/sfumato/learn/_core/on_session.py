@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from sfumato.learn._core.buying import bounds_price
 from sfumato.learn._core.declared import TARGET, Number, number
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.reading import Reading, public_bounds
+from sfumato.session import Session
 from sfumato.session.rows_wanted import rows_wanted
 
 if TYPE_CHECKING:
@@ -22,11 +23,34 @@ if TYPE_CHECKING:
     from sfumato.learn.base import PrivateEstimator
     from sfumato.ledger import Right
     from sfumato.purchase import Purchase
-    from sfumato.session import Session
 
-__all__ = ["bought_design", "facts_of", "fit_purchase", "found_bounds", "name", "reading_of", "said_of"]
+__all__ = [
+    "bought_design",
+    "facts_of",
+    "fit_purchase",
+    "found_bounds",
+    "is_session",
+    "name",
+    "reading_of",
+    "said_of",
+]
 
 _PRICES = ("epsilon", "delta")
+
+
+def is_session(X: Any, *, units: Any, target: Any, parameters: Any) -> TypeGuard[Session]:
+    """Whether rows come from a session; what belongs to the other kind of rows is refused.
+
+    Raises:
+        InvalidParameter: for units beside a session, and for a target or parameters beside arrays.
+    """
+    if not isinstance(X, Session):
+        if target is not None or parameters is not None:
+            raise InvalidParameter("target and parameters go with a session: fit(session, text, target=…).")
+        return False
+    if units is not None:
+        raise InvalidParameter("A session knows whose its rows are: leave units out.")
+    return True
 
 
 def reading_of(
