@@ -104,6 +104,27 @@ def test_quality_is_told_on_public_rows_alone(cli, town):
     assert told["lines"][0]["figures"]["R²"]["low"] > 0.9
 
 
+def test_test_rows_without_a_number_are_left_out_and_counted(cli, town):
+    lines = (town / "public.csv").read_text().replace('"', "").splitlines()
+    at = lines[0].split(",").index("age")
+    for place, cell in ((3, ""), (7, "NaN")):
+        cells = lines[place].split(",")
+        lines[place] = ",".join([*cells[:at], cell, *cells[at + 1 :]])
+    (town / "some.csv").write_text("\n".join(lines))
+    told = cli(*LOGISTIC, "--epsilon", "20", "--test", "some.csv", "--json").json
+    assert told["left_out"] == 2
+    assert told["report"]["lines"][0]["rows"] == 298
+    shown = cli(*LOGISTIC, "--epsilon", "20", "--test", "some.csv")
+    assert "Left out: 2 test rows without a number, or without the truth." in shown.out
+    for bad, words in (("", "No row of the test file"), ("old", "'age' of the test file is not of numbers")):
+        changed = [[*line.split(",")[:at], bad, *line.split(",")[at + 1 :]] for line in lines[1:]]
+        (town / "none.csv").write_text("\n".join([lines[0], *map(",".join, changed)]))
+        refused = cli(*LOGISTIC, "--epsilon", "21", "--test", "none.csv")
+        assert refused.code == 2
+        assert words in " ".join(refused.err.split())
+    assert cli("ledger", "show", "--json").json["balances"][0]["spent"] == 20
+
+
 def test_parameters_and_whole_tables(cli, town):
     told = cli(
         "learn", "PCA", "SELECT age, pay FROM people", "--epsilon", "9", "--set", "n_components=1", "--json"

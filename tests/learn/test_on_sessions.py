@@ -157,6 +157,30 @@ def _target(model):
     return np.zeros((size, 0)) if model.rows.target is None else np.reshape(model.rows.target, (size, 1))
 
 
+@pytest.mark.parametrize(
+    ("target", "classes"),
+    [
+        ("age", [*range(17, 91)]),
+        ("CASE WHEN age > 40 THEN 1 ELSE 0 END", [0, 1]),
+        ("age * 2", None),  # more than a few
+        ("pay", None),
+        ("day", None),
+    ],
+)
+def test_a_few_declared_whole_numbers_are_classes(session, target, classes):
+    model, text = Class(), f"SELECT sex, {target} AS y FROM people"
+    if classes is None:
+        with pytest.raises(InvalidParameter, match="which classes"):
+            model.fit(session, text, target="y")
+        return
+    model.fit(session, text, target="y")
+    assert model._listed() == classes
+    assert set(model.rows.target.tolist()) <= {*range(len(classes))}
+    known = [row["age"] for row in rows_of() if row["age"] is not None]
+    if target == "age":  # whoever lies outside has no class
+        assert len(model.rows) == sum(17 <= age <= 90 for age in known)
+
+
 @pytest.mark.parametrize("adjacency", ["add-remove", "exchange"])
 def test_units_and_exchange_are_the_tables_own(adjacency):
     unit = sf.PrivacyUnit("id", max_rows=2, adjacency=adjacency)

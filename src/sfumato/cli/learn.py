@@ -16,7 +16,7 @@ from sfumato.cli.fitted import columns_shown
 from sfumato.cli.opening import open_session
 from sfumato.cli.options import AskerOptions, JsonOption, spread
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table, width
-from sfumato.cli.question import ParameterOption, parameters_of, text_of, value_of
+from sfumato.cli.question import DeltaOption, ParameterOption, dataset_named, parameters_of, text_of, value_of
 from sfumato.errors import InvalidParameter
 from sfumato.render import shown
 
@@ -56,12 +56,7 @@ class ModelOptions:
     epsilon: Annotated[
         str | None, typer.Option("--epsilon", metavar="NUMBER", help="What the whole fit may cost.")
     ] = None
-    delta: Annotated[
-        str | None,
-        typer.Option(
-            "--delta", metavar="NUMBER", help="How much delta it may use; else a small part of what is left."
-        ),
-    ] = None
+    delta: DeltaOption = None
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -129,8 +124,11 @@ def learn(
             model = make(options, before)
             given: dict[str, Any] = {"target": _target(options.target), "parameters": parameters}
             priced = model.quote(session, text, **given)
+            left_out = 0
             if rows is not None:
                 _check_test(model, rows, options, priced.columns)
+                every, rows = rows.num_rows, _complete(rows, [*priced.numbers, *(options.target or ())])
+                left_out = every - rows.num_rows
             if not options.quote:
                 model.fit(session, text, **given)
             balance = session.balance(dataset)
@@ -140,7 +138,7 @@ def learn(
     if options.out is not None:
         _save(model, options.out)
     measured = None if rows is None else _measured(model, rows, options)
-    fitted = _Fitted(model, str(priced.table), before, balance, options.out, measured)
+    fitted = _Fitted(model, str(priced.table), before, balance, options.out, measured, left_out)
     if json_:
         emit_json(fitted.document())
     else:
@@ -158,8 +156,10 @@ class _Fitted:
         after: Balance,
         file: Path | None,
         measured: Report | None,
+        left_out: int,
     ) -> None:
-        self.model, self.source, self.balance, self.file, self.measured = model, source, after, file, measured
+        self.model, self.source, self.balance, self.file = model, source, after, file
+        self.measured, self.left_out = measured, left_out
         self.free = (before.spent, before.spent_delta) == (after.spent, after.spent_delta)
 
     @property
@@ -185,6 +185,9 @@ class _Fitted:
         if self.measured is not None:
             say()
             say(self.measured.text(width()))
+        if self.left_out:
+            many = f"{self.left_out} test row{'s' * (self.left_out > 1)}"
+            paragraph(f"Left out: {many} without a number, or without the truth.")
 
     def document(self) -> dict[str, Any]:
         """All of it, for programs. The keys are a contract."""
@@ -204,6 +207,7 @@ class _Fitted:
                 for title, columns in columns_shown(self.model).items()
             },
             "report": None if self.measured is None else self.measured.to_dict(),
+            "left_out": self.left_out,
         }
 
 
@@ -280,16 +284,13 @@ def _target(given: list[str] | None) -> Any:
 
 def _dataset(text: str, catalog: Catalog) -> str:
     """Whose budget pays: that of the private table that is named."""
+    from sfumato.sql.text.dialects import understand
+
     known = {one.name.lower(): one.dataset for one in catalog.tables}
     if text.strip().lower() in known:
         return known[text.strip().lower()]
-    from sqlglot import exp
-
-    from sfumato.sql.text.dialects import understand
-
-    for source in understand(text, None).select.find_all(exp.Table):
-        if source.name.lower() in known:
-            return known[source.name.lower()]
+    if (named := dataset_named(understand(text, None).select, catalog)) is not None:
+        return named
     listed = ", ".join(one.name for one in catalog.tables)
     raise InvalidParameter(f"Say which table to learn from: a SELECT from one of {listed}.")
 
@@ -324,6 +325,26 @@ def _check_test(model: Any, rows: pa.Table, options: ModelOptions, columns: Sequ
         raise InvalidParameter(f"The test file has no column {missing[0][:60]!r}; nothing was spent.")
     if not rows.num_rows:
         raise InvalidParameter("The test file has no row; nothing was spent.")
+
+
+def _complete(rows: pa.Table, needed: Sequence[str]) -> pa.Table:
+    """The rows that have all these numbers and the truth; what is no number is refused, before it is paid."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    *numbers, truth = needed
+    whole = pc.is_valid(rows[truth])
+    for name in numbers:
+        try:
+            whole = pc.and_(whole, pc.fill_null(pc.is_finite(rows[name].cast(pa.float64())), False))
+        except pa.ArrowException:
+            raise InvalidParameter(
+                f"Column {name[:60]!r} of the test file is not of numbers; nothing was spent."
+            ) from None
+    found = rows.filter(whole)
+    if not found.num_rows:
+        raise InvalidParameter("No row of the test file has all numbers and the truth; nothing was spent.")
+    return found
 
 
 def _measured(model: Any, rows: pa.Table, options: ModelOptions) -> Report:

@@ -14,14 +14,18 @@ from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from sqlglot.expressions import Expression
+
     from sfumato.catalog import Catalog
 
 __all__ = [
+    "DeltaOption",
     "ParameterOption",
     "PricingOptions",
     "Question",
     "SqlArgument",
     "check_priced",
+    "dataset_named",
     "parameters_of",
     "question_of",
     "text_of",
@@ -55,6 +59,13 @@ ParameterOption = Annotated[
     ),
 ]
 
+DeltaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--delta", metavar="NUMBER", help="How much delta it may use; else a small part of what is left."
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class PricingOptions:
@@ -64,12 +75,7 @@ class PricingOptions:
         str | None,
         typer.Option("--epsilon", metavar="NUMBER", help="What to pay; GoogleSQL's text may say it instead."),
     ] = None
-    delta: Annotated[
-        str | None,
-        typer.Option(
-            "--delta", metavar="NUMBER", help="How much delta it may use; else a small part of what is left."
-        ),
-    ] = None
+    delta: DeltaOption = None
     error: Annotated[
         list[str] | None,
         typer.Option(
@@ -145,21 +151,26 @@ class Question:
 
         What public tables hold is not known before a session reads them, so nothing else is judged here.
         """
-        from sqlglot import exp
-
         from sfumato.sql.asking import ask
         from sfumato.sql.text.dialects import understand
 
         asked = understand(self.text, self.parameters)
         check_priced(self.pricing, asked.epsilon)
-        known = {table.name.lower(): table.dataset for table in catalog.tables}
-        for source in asked.select.find_all(exp.Table):
-            if source.name.lower() in known:
-                return known[source.name.lower()]
+        if (named := dataset_named(asked.select, catalog)) is not None:
+            return named
         tables: dict[str, Any] = {table.name: table for table in catalog.tables}
         tables |= {table.name: table for table in catalog.public}
         ask(self.text, tables, self.parameters)  # refuses, with the nearest table
         raise InvalidParameter("The query reads no private table.")
+
+
+def dataset_named(select: Expression, catalog: Catalog) -> str | None:
+    """Whose budget a SELECT draws on: that of the first private table that it names; None: it names none."""
+    from sqlglot import exp
+
+    known = {table.name.lower(): table.dataset for table in catalog.tables}
+    names = (source.name.lower() for source in select.find_all(exp.Table))
+    return next((known[name] for name in names if name in known), None)
 
 
 def question_of(sql: str | None, params: list[str] | None, pricing: PricingOptions) -> Question:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -23,8 +25,11 @@ from sfumato.learn._core.declared import (
 )
 from sfumato.learn._core.design import coded, whole
 from sfumato.learn.base import PrivateEstimator
+from sfumato.session.rows_wanted import WantedColumn
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
+
+_MOST_CLASSES = 100
 
 
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):
@@ -40,7 +45,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         """The declared classes, sorted: those given, or those that a session's table declares."""
         given = self.classes
         if given is None and self._public:
-            given = self._public[0].values
+            given = _classes_of(self._public[0])
         if given is None or isinstance(given, str) or not np.iterable(given):
             raise InvalidParameter(
                 "Say which classes there are, such as classes=[0, 1]; no fit finds them out."
@@ -113,6 +118,16 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
     def _target_declared(self, names: tuple[str, ...]) -> tuple[Declared, ...]:
         column = self._target_unbought() or self._target_column()
         return tuple(replace(column, name=name) for name in names)
+
+
+def _classes_of(column: WantedColumn) -> Sequence[Any] | None:
+    """The classes that a table declares: a column's values, or the few whole numbers within its bounds."""
+    if column.values is not None:
+        return column.values
+    if column.type != "integer" or column.lower is None or column.upper is None:
+        return None
+    numbers = range(math.ceil(column.lower), math.floor(column.upper) + 1)
+    return numbers if len(numbers) <= _MOST_CLASSES else None
 
 
 def _one_column(target: Any) -> tuple[str, ...]:

@@ -199,6 +199,7 @@ class FitQuote:
         bounds: Which part of it pays for bounds; None: all are declared.
         delta_told: Where delta comes from, if nobody named it.
         max_rows: How many rows of one unit are read, at most; None: each row is a unit.
+        numbers: Which of the columns are of numbers.
     """
 
     model: str
@@ -211,6 +212,7 @@ class FitQuote:
     bounds: BoundsPaid | None = None
     delta_told: str = ""
     max_rows: int | None = None
+    numbers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Such as `LogisticRegression on people, from age and sex: epsilon 1, delta 1e-06`."""
@@ -254,6 +256,7 @@ def quoted(session: Session, wanted: Purchase[Kept], reading: Reading, model: st
         note=note_of(session, wanted),
         bounds=bounds_price(price(wanted.memo.epsilon, wanted.memo.delta).rho, reading.unbought),
         max_rows=reading.wanted.max_rows if reading.wanted.has_units else None,
+        numbers=tuple(column.name for column in reading.design.columns if isinstance(column, Number)),
     )
 
 
