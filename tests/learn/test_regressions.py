@@ -16,6 +16,8 @@ from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import Design
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._weights import standard
+from sfumato.learn._weights.curves import logistic
+from sfumato.learn._weights.descent import field
 from sfumato.learn._weights.standard import averages, curvature, means, parts
 from sfumato.testing.fits import check_pair
 from sfumato.testing.stream import seeded
@@ -143,6 +145,35 @@ def test_curvature_is_that_of_slow_arithmetic_where_no_row_is_long(units):
     assert bent.matrix - bent.ridge * np.eye(len(bent.matrix)) == pytest.approx(
         (z * whole[:, None]).T @ z / 17, abs=0.02
     )
+
+
+@pytest.mark.parametrize("units", [False, True])
+def test_one_pass_over_the_rows_gives_what_two_give(units):
+    rows = few(5, units=units)
+    near = field(rows, Exact.alone(price(1, "1e-6")), 17.0, scaling=Fraction(1, 10), bending=Fraction(1, 10))
+    weights = np.linspace(-1, 1, near.standard.width)[:, None]
+
+    def residuals(place, margins):
+        return logistic(margins) - rows.target[place, None] * 2.0**20
+
+    def weigh(_, margins):
+        return logistic(margins) * 2.0**-20
+
+    share = Fraction(1, 10)
+    slope, bent = near.gradient_and_bent(weights, residuals, weigh, 1.0, (share, share))
+    assert (slope == near.gradient(weights, residuals, 1.0, share)).all()
+    assert (bent.matrix == near.bent(weights, weigh, share).matrix).all()
+    assert np.abs(bent.matrix - near.curvature.matrix).max() > 0.01
+
+
+def test_squares_that_are_found_on_the_way_are_those_of_all_rows():
+    left, right = few(5, units=False), few(5, units=False)
+    places = [slice(0, 5), slice(5, 12), slice(12, 17)]
+    blocks = [right.integers[place].astype(float) for place in places]
+    for at in (1, 0, 2, 1):  # in any order
+        whole = np.column_stack([blocks[at], np.full(len(blocks[at]), 2.0**14)])
+        assert (right.squares_of(places[at], whole) == left.squares()[places[at]]).all()
+    assert (right.squares() == left.squares()).all()
 
 
 class Seen(Exact):
@@ -302,6 +333,17 @@ def test_intervals_hold(kind):
 def test_intervals_hold_no_more_than_one_percent_less_often(kind, size, slopes, epsilon):
     rate, count = held(kind, 1500, size, slopes, epsilon)
     assert rate > 0.94 - 2 * (0.95 * 0.05 / count) ** 0.5, rate
+
+
+def test_a_column_that_decides_the_class_has_no_interval():
+    rng = np.random.default_rng(5)
+    X = (rng.random((6000, 2)) < 0.5).astype(float)
+    labels = np.where(X[:, 0] > 0, 1, rng.integers(0, 2, 6000))
+    with seeded("decides"):
+        model = LogisticRegression(epsilon=8, delta=1e-6, bounds=(0, 1), classes=[0, 1]).fit(X, labels)
+    assert model.coef_[0, 0] > 3
+    with pytest.raises(NotCertified, match="No standard errors here"):
+        model.odds_ratios()
 
 
 def test_categories_do_not_drift_against_the_intercept():

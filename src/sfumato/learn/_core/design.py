@@ -20,7 +20,7 @@ BITS = 14
 """A coordinate is a whole multiple of 2**-14."""
 UNIT = 1 << BITS
 """What 1 is as an integer: the most that a coordinate can be."""
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15  # so many numbers, and what each is compared with, stay near a processor
 
 
 class Coordinate(NamedTuple):
@@ -122,11 +122,16 @@ class Design:
         ends = [(float(column.lower), float(column.upper)) for column in self.columns]  # type: ignore[union-attr]
         lower, upper = np.array(ends).reshape(-1, 2).T
         signed = np.array([self.is_signed(place) for place in range(len(self.columns))])
-        rate = _rate(lower, upper, signed)
+        # Arrays of one shape are worked on faster than rows with a line beside them.
+        wide = [np.tile(line, (step, 1)) for line in (lower, upper, _rate(lower, upper, signed))]
+        signs = np.tile(signed, (step, 1)) if signed.any() else None
         room = np.empty((step, matrix.shape[1]))
         for start in range(0, len(matrix), step):
             part = matrix[start : start + step]
-            rows[start : start + step] = _rounded(part, lower, upper, rate, signed, room[: len(part)])
+            here = slice(len(part))
+            low, high, rate = (line[here] for line in wide)
+            sign = False if signs is None else signs[here]
+            rows[start : start + step] = _rounded(part, low, high, rate, sign, room[here])
         return rows
 
     def floats(self, columns: Sequence[Any] | NDArray[Any]) -> Floats:
@@ -210,10 +215,8 @@ def _rounded(
     held -= lower
     held *= rate
     held += 0.5
-    # The product may be above its end by a rounding.
     if not np.any(signed):
-        np.minimum(held, UNIT, out=held)
-        return held
+        return held  # a product may be above its end by a rounding, and 0.5 more is still below UNIT + 1
     np.floor(held, out=held)
     np.minimum(held, UNIT * (1.0 + signed), out=held)
     held -= UNIT * np.asarray(signed, np.float64)

@@ -31,9 +31,6 @@ class Rows:
             the code of a class; None: nothing.
         units: The number of each row's unit, ascending; None: each row is a unit.
         exchange: Whether neighbours have one unit exchanged, so that sums move by twice what a unit weighs.
-
-    Args:
-        squares: What `squares()` gives for these rows as they come, where it is known.
     """
 
     def __init__(
@@ -44,16 +41,16 @@ class Rows:
         units: NDArray[np.integer] | None = None,
         *,
         exchange: bool = False,
-        squares: Floats | None = None,
     ) -> None:
-        self.design, self.exchange, self._squares = design, exchange, squares
+        self.design, self.exchange = design, exchange
+        self._squares, self._squared = np.empty(0), 0
         if units is not None:
             if len(units) and np.bincount(np.unique(units, return_inverse=True)[1]).max() > _MOST_OF_UNIT:
                 raise InvalidParameter("A unit has at most 2**20 rows.")
             units = np.asarray(units, np.int64)
             if (units[1:] < units[:-1]).any():
                 order = np.argsort(units, kind="stable")
-                integers, units, self._squares = integers[order], units[order], None
+                integers, units = integers[order], units[order]
                 target = None if target is None else target[order]
         self.integers, self.target, self.units = integers, target, units
 
@@ -89,10 +86,17 @@ class Rows:
 
         They are found once, and not to be written to.
         """
-        size = len(self)  # which reads the rows, where they are still to be read
-        if self._squares is None:
-            found = np.empty(size)
+        if self._squared < len(self):
+            self._squared = 0
             for part, block in self.blocks():
-                np.einsum("ij,ij->i", block, block, out=found[part])
-            self._squares = found
+                self.squares_of(part, block)
         return self._squares
+
+    def squares_of(self, part: slice, block: Floats) -> Floats:
+        """Those of a block that `blocks` gives, as it gives it; found on the way, by who goes through all."""
+        if part.start == self._squared:
+            if part.start == 0:
+                self._squares = np.empty(len(self))
+            np.einsum("ij,ij->i", block, block, out=self._squares[part])
+            self._squared = part.stop
+        return self._squares[part] if part.stop <= self._squared else np.einsum("ij,ij->i", block, block)

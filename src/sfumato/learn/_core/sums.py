@@ -22,6 +22,7 @@ __all__ = [
     "WEIGHT_BITS",
     "Adding",
     "Residuals",
+    "Then",
     "by_unit",
     "clipped",
     "cut",
@@ -34,6 +35,7 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Residuals: TypeAlias = Callable[[slice, Floats], Floats]
+Then: TypeAlias = Callable[[slice, Floats, Floats], None]
 
 RESIDUAL_BITS = 20
 """A residual is a whole multiple of 2**-20."""
@@ -150,7 +152,9 @@ def on_grid(weights: Floats) -> Floats:
     return np.asarray(np.rint(held * 2.0**WEIGHT_BITS))
 
 
-def gradients(rows: Rows, weights: Floats, residuals: Residuals, bound: Rational) -> Total:
+def gradients(
+    rows: Rows, weights: Floats, residuals: Residuals, bound: Rational, *, then: Then | None = None
+) -> Total:
     """Σ x·rᵀ over all rows, where r are a row's residuals; a unit's part of it is shortened to a length.
 
     Args:
@@ -159,6 +163,8 @@ def gradients(rows: Rows, weights: Floats, residuals: Residuals, bound: Rational
         residuals: From the places of a block and its margins (exact, as floats in lengths) to its residuals
             (rows × columns, whole multiples of 2**-20 as integers): a function of each row by itself.
         bound: The L2 norm to which the part of each unit is shortened, all columns together.
+        then: What else is made of each block on the way, from its places, its coordinates (which may be
+            written to) and its margins.
 
     Privacy:
         Claim: adding or removing a unit moves the sums by at most `bound` in L2, for any weights. Proof: each
@@ -174,19 +180,24 @@ def gradients(rows: Rows, weights: Floats, residuals: Residuals, bound: Rational
     steps = on_grid(weights if weights.ndim == 2 else weights[:, None])
     scale = 2.0 ** -(BITS + WEIGHT_BITS)
     unit = 1 << (BITS + RESIDUAL_BITS)
-    total, squares = Adding((rows.design.width, steps.shape[1])), rows.squares()
+    total = Adding((rows.design.width, steps.shape[1]))
+    weighty = np.flatnonzero(steps.any(axis=1))
+    few = 2 * len(weighty) < len(steps)  # as where weights begin at 0, and all margins are the intercept
 
-    def held(part: slice, block: Floats) -> Floats:
-        margins = block @ steps
-        margins *= scale
-        return _held(residuals(part, margins), squares[part], allowed)
+    def pieces() -> Iterator[NDArray[Any]]:
+        made = _inner if rows.units is None else _outer
+        for part, block in rows.blocks():
+            margins = block[:, weighty] @ steps[weighty] if few else block @ steps
+            margins *= scale
+            yield made(block, _held(residuals(part, margins), rows.squares_of(part, block), allowed))
+            if then is not None:
+                then(part, block, margins)
 
     if rows.units is None:
-        for part, block in rows.blocks():
-            total.add(block.T @ held(part, block))
+        for piece in pieces():
+            total.add(piece)
     else:
-        pieces = (_outer(block, held(part, block)) for part, block in rows.blocks())
-        for units in by_unit(rows, pieces):
+        for units in by_unit(rows, pieces()):
             # However many rows a unit has, it adds no more than the bound.
             total.add(clipped(units, allowed * unit).sum(axis=0).reshape(rows.design.width, -1))
     return Total(total.values.ravel(), allowed * unit, Fraction(1, unit))
@@ -230,6 +241,11 @@ def _held(found: Floats, squares: Floats, bound: Fraction) -> Floats:
     if lengths.max(initial=0) <= most:
         return found
     return np.asarray(np.trunc(found * (most / np.maximum(lengths, most))[:, None]))
+
+
+def _inner(block: Floats, found: Floats) -> Floats:
+    """The sum of all rows' parts."""
+    return np.asarray(block.T @ found)
 
 
 def _outer(block: Floats, found: Floats) -> Integers:

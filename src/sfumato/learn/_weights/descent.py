@@ -13,8 +13,17 @@ from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Category
 from sfumato.learn._core.design import BITS, UNIT, Design
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.sums import MOST_COLUMNS, WEIGHT_BITS, gradients, on_grid
-from sfumato.learn._weights.standard import REACH, Curvature, Standard, averages, curvature, parts, standard
+from sfumato.learn._core.sums import MOST_COLUMNS, WEIGHT_BITS, Then, gradients, on_grid
+from sfumato.learn._weights.standard import (
+    REACH,
+    Bending,
+    Curvature,
+    Standard,
+    averages,
+    curvature,
+    parts,
+    standard,
+)
 
 __all__ = ["WIDEST", "Field", "field", "margins_of", "what_rows_count"]
 
@@ -57,7 +66,9 @@ class Field:
         """The noise of each entry of a gradient that is cut to a length."""
         return self._meter.sigma(self.bound(length), share) * REACH / self.count
 
-    def gradient(self, weights: Floats, residuals: Residuals, length: float, share: Fraction) -> Floats:
+    def gradient(
+        self, weights: Floats, residuals: Residuals, length: float, share: Fraction, then: Then | None = None
+    ) -> Floats:
         """About the mean of z·rᵀ over all units, each cut to a length.
 
         Rows that are longer than usual count less, by the square of how much: as they do in `curvature`.
@@ -67,6 +78,7 @@ class Field:
             residuals: From places and margins to whole multiples of 2**-20, as `sums.gradients` takes them.
             length: What each unit's part is cut to.
             share: Of the price.
+            then: What else is made of each block, as `sums.gradients` takes it.
         """
         counts = self._counts
 
@@ -77,8 +89,25 @@ class Field:
                 np.trunc(found, out=found)
             return found
 
-        total = gradients(self.rows, weights * REACH, weighed, self.bound(length))
+        total = gradients(self.rows, weights * REACH, weighed, self.bound(length), then=then)
         return (self._meter.noisy(total, share) * (REACH / self.count)).reshape(len(weights), -1)
+
+    def gradient_and_bent(
+        self,
+        weights: Floats,
+        residuals: Residuals,
+        weigh: Residuals,
+        length: float,
+        shares: tuple[Fraction, Fraction],
+    ) -> tuple[Floats, Curvature]:
+        """What `gradient` and `bent` give, with the rows gone through once; a share of the price for each."""
+        bending = Bending(self.rows, self.standard.length)
+
+        def then(place: slice, block: Floats, margins: Floats) -> None:
+            bending.add(place, block, weigh(place, margins)[:, 0])
+
+        slope = self.gradient(weights, residuals, length, shares[0], then)
+        return slope, bending.noisy(self._meter, shares[1], self.count)
 
     def bent(self, weights: Floats, weigh: Residuals, share: Fraction) -> Curvature:
         """About the mean of w·z·zᵀ over all units, where w is a number between 0 and 1.
@@ -94,9 +123,13 @@ class Field:
 
         return curvature(self.rows, self._meter, share, self.count, self.standard.length, weigh=weighing)
 
+    def moved(self, step: Floats) -> float:
+        """By how much a step moves margins on average: the root of the mean of squares."""
+        return float(np.sqrt(np.sum(step * (self.curvature.matrix @ step))))
+
     def held(self, step: Floats, most: float) -> Floats:
         """A step, made shorter where it would move margins by more than so much on average."""
-        moved = float(np.sqrt(np.sum(step * (self.curvature.matrix @ step))))
+        moved = self.moved(step)
         return step * min(1.0, most / moved) if moved > 0 else step
 
     def back(self, design: Design, weights: Floats) -> Floats:

@@ -13,11 +13,11 @@ from sfumato._dataclasses import dataclass
 from sfumato.fits.meter import Meter, Total
 from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import BITS, UNIT, Design
-from sfumato.learn._core.rows import BLOCK, Rows
+from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import Adding, matrix
 from sfumato.numeric.balls import sqrt_up
 
-__all__ = ["REACH", "Curvature", "Standard", "averages", "curvature", "means", "parts", "standard"]
+__all__ = ["REACH", "Bending", "Curvature", "Standard", "averages", "curvature", "means", "parts", "standard"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -29,6 +29,7 @@ _FINE = 20  # a unit's average is in multiples of 2**-20, and of 2**-40 where it
 _LEAST = 2.0  # no spread is taken to be less than so many times the noise of its square
 _WIDEST = 0.25  # no variance in [0, 1] is more
 _SHORTER = 1 - 2.0**-30  # more than floats can be off in a square root of a sum
+_NEAR = 1 << 16  # so many numbers, and what each is multiplied with, stay near a processor
 _OFF, _ON = 7, 5  # weights of a matrix beside and on its diagonal: 7/5 is just below √2
 
 
@@ -148,6 +149,17 @@ class Standard:
         """How many coordinates there are, the intercept included."""
         return len(self.rate) + 1
 
+    @property
+    def reach(self) -> Floats:
+        """How many spreads from the middle rows are that weigh most, and 1 for the intercept.
+
+        As far as the rarer end of a column would be that has this mean and only two values: of one that is 1
+        for a part s of all, 1/√s about; of one that is about its middle, 1.
+        """
+        more = np.maximum(self.centre, 1 - self.centre)
+        less = np.maximum(1 - more, 1 / (REACH * REACH))
+        return np.append(np.minimum(more * self.rate, np.sqrt(more / less)), 1.0)
+
     def rows(self, rows: Rows) -> Rows:
         """The rows standardised, in multiples of 2**-14 of `REACH`, the intercept among the coordinates.
 
@@ -160,21 +172,25 @@ class Standard:
         many, last = len(rows), UNIT // REACH
         # No coordinate is beyond ±1, so that most often none can reach as far as it would be cut.
         cuts = bool(((1 + np.abs(self.centre)) * self.rate > REACH).any())
-        integers, squares = np.empty((many, self.width), np.int16), np.empty(many)
-        middle, rate = self.centre * UNIT, self.rate / REACH
-        room = np.empty((min(many, BLOCK), len(rate)))
-        for place in rows.slices():
-            near = room[: place.stop - place.start]
-            near[:] = rows.integers[place]
-            near -= middle
-            near *= rate
+        integers = np.empty((many, self.width), np.int16)
+        size = max(1, _NEAR // self.width)
+        # Half as long floats are twice as fast, and off by less than a thousandth of a multiple before they
+        # are multiplied. One subtraction and one product for all: the intercept is (0 − (−1))·last.
+        middle = np.tile(np.append(self.centre * UNIT, -1.0).astype(np.float32), (size, 1))
+        rate = np.tile(np.append(self.rate / REACH, last).astype(np.float32), (size, 1))
+        room = np.empty((size, self.width), np.float32)
+        for place in rows.slices(size):
+            here = slice(place.stop - place.start)
+            near = room[here]
+            near[:, :-1], near[:, -1] = rows.integers[place], 0
+            near -= middle[here]
+            near *= rate[here]
             np.rint(near, out=near)
             if cuts:
                 np.clip(near, -UNIT, UNIT, out=near)
-            integers[place, : len(rate)], integers[place, -1] = near, last
-            squares[place] = np.einsum("ij,ij->i", near, near) + last**2
+            integers[place] = near
         design = Design(columns, intercept=False, signed=True)
-        return Rows(design, integers, rows.target, rows.units, exchange=rows.exchange, squares=squares)
+        return Rows(design, integers, rows.target, rows.units, exchange=rows.exchange)
 
     def back(self, weights: Floats) -> Floats:
         """Weights of standardised coordinates as weights of the coordinates, the intercept last."""
@@ -222,9 +238,76 @@ class Curvature:
         return np.asarray(self.directions @ ((self.directions.T @ vector).T / self.values).T)
 
     @property
+    def inverse(self) -> Floats:
+        """The inverse without the ridge, where what is left is more than the ridge was."""
+        return np.asarray(
+            (self.directions / np.maximum(self.values - self.ridge, self.ridge)) @ self.directions.T
+        )
+
+    @property
     def matrix(self) -> Floats:
         """The matrix itself, with the ridge."""
         return np.asarray((self.directions * self.values) @ self.directions.T)
+
+
+class Bending:
+    """Second moments of standardised rows, each row weighed by a number, block by block.
+
+    Args:
+        rows: Standardised rows; private.
+        length: How long a row is about; those beyond about the longest fortieth are shortened.
+
+    Privacy:
+        Claim: the triangle of Σ v·vᵀ, entries beside the diagonal taken 7 times and those on it 5 times,
+        moves by at most 5·bound when a unit is added or removed, where v are its rows, shortened so that
+        ‖v‖² ≤ part·bound (`parts`). Proof: with M what the unit adds, its Frobenius norm is at most
+        Σ‖v‖² ≤ bound; 49·Σ_{i<j}M² + 25·ΣM_ii² = 24.5·(‖M‖² − ΣM_ii²) + 25·ΣM_ii² ≤ 25·bound². Shortening
+        multiplies with a float that is a little smaller than it may be and rounds towards zero; what is
+        short enough is left as it is, and squares are exact.
+    """
+
+    def __init__(self, rows: Rows, length: float) -> None:
+        # Squares of independent coordinates with spread 1 add up to so much or less, mostly.
+        self.longest = float(length * np.sqrt(1 + 2 * np.sqrt(2) / length))
+        self._bound = Fraction((self.longest / REACH) ** 2)
+        self._most = float(self._bound) * UNIT**2
+        self._shares, self._rows, self._width = parts(rows), rows, rows.design.width
+        self._total = Adding((self._width, self._width))
+
+    def add(self, place: slice, block: Floats, weights: Floats | None = None) -> None:
+        """One more block, which is written to.
+
+        Args:
+            place: Which rows these are.
+            block: Their coordinates.
+            weights: Numbers between 0 and 1, each a function of its own row; 1 if None.
+        """
+        factors = self._most / np.maximum(self._rows.squares_of(place, block), self._most)
+        if weights is not None:
+            factors *= weights
+        if self._shares is not None:
+            factors *= self._shares[place] / 2.0**_FINE
+        shorter = (np.sqrt(factors) * _SHORTER)[:, None]
+        if weights is None and self._shares is None:
+            far = np.flatnonzero(factors < 1)
+            block[far] = np.trunc(block[far] * shorter[far])
+        else:
+            block *= shorter
+            np.trunc(block, out=block)
+        self._total.add(block.T @ block)
+
+    def noisy(self, meter: Meter, share: Fraction, count: float) -> Curvature:
+        """The curvature of all that was added, divided by about how many units there are."""
+        upper = np.triu_indices(self._width)
+        weights = np.where(upper[0] == upper[1], _ON, _OFF)
+        exact = Total(self._total.values[upper] * weights, _ON * self._bound * UNIT**2, Fraction(1, UNIT**2))
+        scale = REACH**2 / count
+        whole = matrix(meter.noisy(exact, share) / weights, self._width) * scale
+        ridge = meter.sigma(_ON * self._bound, share) / _OFF * scale * np.sqrt(self._width)
+        values, directions = np.linalg.eigh(whole)
+        return Curvature(
+            np.maximum(values, 0) + ridge, directions, float(ridge), float(values[0]), self.longest
+        )
 
 
 def curvature(
@@ -237,46 +320,14 @@ def curvature(
         meter: Gives noise.
         share: Of the price.
         count: About how many units there are.
-        length: How long a row is about; those beyond about the longest fortieth are shortened.
+        length: As `Bending` takes it.
         weigh: From the places of a block and its coordinates to weights between 0 and 1: a function of each
             row alone; 1 if None.
 
     Privacy:
-        Claim: the triangle of Σ v·vᵀ, entries beside the diagonal taken 7 times and those on it 5 times,
-        moves by at most 5·bound when a unit is added or removed, where v are its rows, shortened so that
-        ‖v‖² ≤ part·bound (`parts`). Proof: with M what the unit adds, its Frobenius norm is at most
-        Σ‖v‖² ≤ bound; 49·Σ_{i<j}M² + 25·ΣM_ii² = 24.5·(‖M‖² − ΣM_ii²) + 25·ΣM_ii² ≤ 25·bound². Shortening
-        multiplies with a float that is a little smaller than it may be and rounds towards zero; what is
-        short enough is left as it is, and squares are exact.
+        Claim: that of `Bending`.
     """
-    width = rows.design.width
-    # Squares of independent coordinates with spread 1 add up to so much or less, mostly.
-    longest = length * np.sqrt(1 + 2 * np.sqrt(2) / length)
-    bound = Fraction(float((longest / REACH) ** 2))
-    most = float(bound) * UNIT**2
-    shares, squares = parts(rows), rows.squares()
-    total = Adding((width, width))
+    bending = Bending(rows, length)
     for place, block in rows.blocks():
-        factors = most / np.maximum(squares[place], most)
-        if weigh is not None:
-            factors *= weigh(place, block)
-        if shares is not None:
-            factors *= shares[place] / 2.0**_FINE
-        shorter = (np.sqrt(factors) * _SHORTER)[:, None]
-        if weigh is None and shares is None:
-            far = np.flatnonzero(factors < 1)
-            block[far] = np.trunc(block[far] * shorter[far])
-        else:
-            block *= shorter
-            np.trunc(block, out=block)
-        total.add(block.T @ block)
-    upper = np.triu_indices(width)
-    weights = np.where(upper[0] == upper[1], _ON, _OFF)
-    exact = Total(total.values[upper] * weights, _ON * bound * UNIT**2, Fraction(1, UNIT**2))
-    scale = REACH**2 / count
-    whole = matrix(meter.noisy(exact, share) / weights, width) * scale
-    ridge = meter.sigma(_ON * bound, share) / _OFF * scale * np.sqrt(width)
-    values, directions = np.linalg.eigh(whole)
-    return Curvature(
-        np.maximum(values, 0) + ridge, directions, float(ridge), float(values[0]), float(longest)
-    )
+        bending.add(place, block, None if weigh is None else weigh(place, block))
+    return bending.noisy(meter, share, count)
