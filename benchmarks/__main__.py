@@ -22,6 +22,7 @@ SUBJECTS = (
     "anonymity",
     "games",
     "learn",
+    "census",
 )
 
 

@@ -1,81 +1,86 @@
-"""A small census: age × sex × region in whole, non-negative, consistent counts, for one price.
+"""A small census: age × sex counts of tracts, counties and regions, whole and consistent, for one price.
 
-Two histograms are measured with discrete Gaussian noise: the regions, and every cell. What follows uses
-nothing but those noisy numbers, so it is post-processing and costs nothing: the two estimates of each region
-are combined by their variances, its cells are moved onto the non-negative counts with that total, and
-fractions are rounded so that all sums still hold. The 2020 Census measured with this noise too.
+All tables of all levels are measured with Gaussian noise for one purchase. What follows uses nothing but the
+noisy numbers, so it costs nothing: counts are estimated from all levels together, moved onto non-negative
+numbers and rounded so that every sum still holds. The counts then become rows, one for each person.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections import Counter
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
 import sfumato as sf
 
-REGIONS, AGES, SEXES = ("north", "east", "south", "west"), 10, 2
+REGIONS = {"north": 40_000, "east": 9_000, "south": 2_500, "west": 60}
+COUNTIES, TRACTS, DECADES = 3, 8, 10
+
+PLACES = pa.table(
+    {
+        "region": [region for region in REGIONS for _ in range(COUNTIES * TRACTS)],
+        "county": [f"{region} {county}" for region in REGIONS for county in "abc" for _ in range(TRACTS)],
+        "tract": [f"{region} {county}{n}" for region in REGIONS for county in "abc" for n in range(TRACTS)],
+    }
+)
 
 
-def people(seed: int = 7) -> NDArray[np.int64]:
-    """True counts by region, decade of age and sex, made up: one region is large and one nearly empty."""
+def people(seed: int = 7) -> pa.Table:
+    """Made-up rows: one region is large and one nearly empty, and the young are many."""
     draw = sf.random.simulation(seed)
-    decades = np.exp(-np.arange(AGES) / 4)[:, None] * np.ones(SEXES)
-    shares = np.array([40_000, 9_000, 2_500, 60])[:, None, None] * decades / decades.sum()
-    return draw.poisson(shares).astype(np.int64)
+    tracts = COUNTIES * TRACTS
+    counts = np.concatenate(
+        [draw.multinomial(size, draw.dirichlet(np.ones(tracts))) for size in REGIONS.values()]
+    )
+    ages = np.minimum(draw.exponential(35, counts.sum()), 10 * DECADES - 1).astype(np.int64)
+    return pa.table(
+        {
+            "tract": np.repeat(PLACES["tract"].to_numpy(), counts),
+            "age": ages,
+            "sex": np.array(["F", "M"])[draw.integers(0, 2, len(ages))],
+        }
+    )
 
 
-def measure(
-    truth: NDArray[np.int64], rho: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], sf.PrivacyLoss]:
-    """Noisy regions, noisy cells, and what both cost: a person is in one region and in one cell."""
-    half = sf.DiscreteGaussian(rho=Fraction(rho) / 2, sensitivity=1)
-    return half.release(truth.sum(axis=(1, 2))), half.release(truth), half.loss * 2
-
-
-def consistent(regions: NDArray[np.int64], cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whole non-negative cells that add up to the best estimate of their region: post-processing."""
-    flat = cells.reshape(len(regions), -1)
-    weight = flat.shape[1] / (1 + flat.shape[1])  # of the direct measurement: inverse variances n : 1
-    totals = np.maximum(np.rint(weight * regions + (1 - weight) * flat.sum(axis=1)), 0)
-    rows = [
-        whole(onto_total(row, total), int(total))
-        for row, total in zip(flat.astype(float), totals, strict=True)
-    ]
-    return np.array(rows).reshape(cells.shape)
-
-
-def onto_total(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """The nearest non-negative numbers with this sum: all are lowered alike, and stop at 0."""
-    falling = np.sort(values)[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)
-    kept = np.flatnonzero(falling > excess)
-    return np.maximum(values - excess[kept[-1] if kept.size else 0], 0.0)
-
-
-def whole(values: NDArray[np.float64], total: int) -> NDArray[np.int64]:
-    """The same sum in whole numbers: the largest fractions are rounded up."""
-    down = np.floor(values).astype(np.int64)
-    up = np.argsort(down - values, kind="stable")[: total - int(down.sum())]
-    down[up] += 1
-    return down
+def census(rows: pa.Table, epsilon: str = "1") -> sf.synth.LevelCounts:
+    """The release: what a region has in all is public here, and kept exactly."""
+    table = sf.PrivateTable(
+        "people",
+        source=rows,
+        unit=sf.PrivacyUnit.row(),
+        schema={"tract": sf.Text(), "age": sf.Int(0, 10 * DECADES - 1), "sex": sf.Enum("F", "M")},
+    )
+    with sf.Session(table, budget=sf.Budget(epsilon, "1e-9", "gaussian")) as session:
+        asked = {
+            "geography": ["region", "county", "tract"],
+            "places": PLACES,
+            "by": [(sf.col("age") // 10).alias("decade"), "sex"],
+            "invariants": {"region": REGIONS},
+            "epsilon": epsilon,
+            "delta": "1e-9",
+        }
+        print(sf.synth.quote_levels(session, "people", **asked), end="\n\n")
+        return sf.synth.levels(session, "people", **asked)
 
 
 def main() -> None:
-    truth = people()
-    regions, cells, loss = measure(truth, "0.1")
-    table = consistent(regions, cells)
-    print(f"rho = {float(loss.rho or 0)}, which is epsilon = {loss.epsilon(1e-9):.3f} at delta = 1e-9")
-    print(f"\n{'region':<8}{'true':>9}{'noisy':>9}{'released':>10}   cells below 0, noisy → released")
-    for name, true, noisy, before, after in zip(REGIONS, truth, regions, cells, table, strict=True):
-        print(
-            f"{name:<8}{true.sum():>9,}{noisy:>9,}{after.sum():>10,}"
-            f"   {(before < 0).sum():>13} → {(after < 0).sum()}"
-        )
-    print(f"{'total':<8}{truth.sum():>9,}{regions.sum():>9,}{table.sum():>10,}")
-    off, raw = np.abs(table - truth).mean(), np.abs(cells - truth).mean()
-    print(f"\nOn average a cell is off by {off:.2f} people; the raw noise was off by {raw:.2f}.")
+    rows = people()
+    release = census(rows)
+    print(release, end="\n\n")
+    for row in release.table("region", by=["sex"]).to_pylist():
+        interval = f"{row['lower']:>9,.1f} to {row['upper']:,.1f}"
+        print(f"{row['region']:<6} {row['sex']} {row['count']:>7,}   {interval}")
+    made = release.microdata()
+    print(f"\n{made.num_rows:,} rows, such as {made.slice(made.num_rows // 2, 1).to_pylist()[0]}")
+    print(f"On average a tract is off by {off(rows, made, 'tract'):.1f} people", end=", ")
+    print(f"and a sex in all by {off(rows, made, 'sex'):.1f}.")
+
+
+def off(rows: pa.Table, made: pa.Table, column: str) -> float:
+    """By how many people the counts of a column's values differ, on average."""
+    true, found = (Counter(table[column].to_pylist()) for table in (rows, made))
+    return float(np.mean([abs(found[value] - count) for value, count in true.items()]))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 
 _MODULES = (
     "accounting anonymity attacks audit book dossier engines errors explain games "
-    "lab learn local loss mechanisms numeric plots random"
+    "lab learn local loss mechanisms numeric plots random synth"
 )
 _HOMES = {
     "catalog": "Catalog",
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         numeric,
         plots,
         random,
+        synth,
     )
     from sfumato.catalog import Catalog
     from sfumato.engines import Csv
@@ -197,6 +198,7 @@ __all__ = [
     "random",
     "std",
     "sum",
+    "synth",
     "validate",
     "var",
 ]

@@ -59,6 +59,21 @@ class Card:
         return "row" if self.facts.unit.is_row else "person"
 
     @property
+    def given(self) -> str:
+        """What the guarantee is conditional on, in words; empty: nothing but the declarations."""
+        said: dict[str, list[str]] = {}
+        for release in self.facts.paid:
+            if release.given:
+                said.setdefault(release.given, []).append(f"#{release.number}")
+        if not said:
+            return ""
+        listed = "; ".join(f"{given} ({', '.join(numbers)})" for given, numbers in said.items())
+        return (
+            f"The guarantee is conditional on {listed}: declared public and published exactly, so that "
+            "whatever they tell of a person is not covered."
+        )
+
+    @property
     def bounds(self) -> dict[str, str]:
         """What one unit may weigh, and the declared bounds of numbers, by table and column."""
         bounds = {}
@@ -95,6 +110,7 @@ class Card:
             "size": facts.size,
             "mechanisms": dict(Counter(release.mechanism for release in facts.paid)),
             "bounds": self.bounds,
+            "conditional_on": self.given,
             "releases": [
                 {
                     "receipt": release.number,
@@ -145,7 +161,7 @@ class Card:
             f"answers. Every price was debited before a row was read; the {facts.entries:,} receipts of the "
             f"ledger are chained and verified (head {facts.head[:16]}). Every number has an error bar."
         )
-        return textwrap.fill(text, _WIDTH)
+        return textwrap.fill(f"{text} {self.given}".rstrip(), _WIDTH)
 
     def __str__(self) -> str:
         """The label: one page of at most 80 columns."""
@@ -164,6 +180,7 @@ class Card:
             }
         )
         lines += ["", self.meaning]
+        lines += ["", textwrap.fill(self.given, _WIDTH)] if self.given else []
         if facts.size and facts.budget.delta:
             lines += ["", textwrap.fill(str(delta_advice(facts.budget.delta, facts.size)), _WIDTH)]
         if facts.paid and balance.spent:

@@ -47,6 +47,7 @@ class Paid:
             widest; where it cannot be matched with its question any more, the half-width that is quoted, or
             words where that depends on the data.
         kept: Whether the answer is kept in the ledger.
+        given: What was declared public and put in as it is; empty: nothing.
     """
 
     number: int
@@ -58,6 +59,7 @@ class Paid:
     delta: Fraction | None
     errors: Mapping[str, str]
     kept: bool
+    given: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +248,7 @@ def _paid(receipt: Receipt, kept: set[Any], session: Session | None) -> Paid:
         receipt.price.get("delta") if memo.delta is None else memo.delta,
         {} if session is None or memo.sql is None else _errors(session, memo, receipt),
         receipt.number in kept,
+        memo.given,
     )
 
 

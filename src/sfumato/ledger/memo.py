@@ -27,6 +27,7 @@ class Memo:
         table: What is read.
         asked: The price that the analyst named, where a part of it went into something else first.
         unnamed: What the analyst left open: "delta", "mechanism".
+        given: What was declared public and put in as it is, so that the guarantee is conditional on it.
     """
 
     spender: str = ""
@@ -37,6 +38,7 @@ class Memo:
     table: str = ""
     asked: Fraction | None = None
     unnamed: tuple[str, ...] = ()
+    given: str = ""
 
     @property
     def sql(self) -> str | None:
@@ -52,7 +54,7 @@ class Memo:
         """Plain data that `of` reads back, without what was not said."""
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "asked": self.asked}
         texts = {_SPENDER: self.spender, _WORDS: self.words, "mechanism": self.mechanism, "table": self.table}
-        texts["unnamed"] = " ".join(self.unnamed)
+        texts |= {"unnamed": " ".join(self.unnamed), "given": self.given}
         return {name: text for name, text in texts.items() if text} | {
             name: str(number) for name, number in numbers.items() if number is not None
         }
@@ -72,6 +74,7 @@ class Memo:
             str(facts.get("table") or ""),
             _number(facts.get("asked")),
             tuple(str(facts.get("unnamed") or "").split()),
+            str(facts.get("given") or ""),
         )
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "sensitivities",
     "sensitivity",
     "sensitivity_in",
+    "sensitivity_of_sums",
     "step",
 ]
 
@@ -130,9 +131,26 @@ def sensitivity_in(measurement: Measurement, measured: Measured, unit: PrivacyUn
     count = max(1, len(measured.levels))
     groups, bounding = measured.groups, measured.bounding
     if measured.levels and measured.is_open and unit.column is not None and measurement.kind != "values":
-        vector = Vector(measurement, unit, groups)
-        bounding.check(vector)
-        single = bounding.on_lines(vector)
+        single = sensitivity_of_sums(measurement, measured)
     else:
         single = sensitivity(measurement, unit, groups=groups, keyed=bool(measured.keys), bounding=bounding)
     return Sensitivity(single.l1 * count, single.l2_squared * count)
+
+
+def sensitivity_of_sums(measurement: Measurement, measured: Measured) -> Sensitivity:
+    """The sensitivity of any sums of a question's groups, each group in one of the sums at most.
+
+    Privacy:
+        Where each row is a unit, a row is in one group and so in one sum: the lemma `anywhere`. Units of many
+        rows: what the way of bounding proves for lines, since several groups of a unit can be in one sum.
+
+    Raises:
+        InvalidParameter: for distinct values, of which several groups can have the same.
+    """
+    if measurement.kind == "values":
+        raise InvalidParameter("Distinct values of groups do not add up to those of their sum.")
+    vector = Vector(measurement, measured.unit, measured.groups)
+    if measured.unit.column is None:
+        return anywhere(measurement.ends, vector)
+    measured.bounding.check(vector)
+    return measured.bounding.on_lines(vector)

@@ -1,0 +1,225 @@
+"""A release on levels as one purchase, and the quote of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from sfumato._dataclasses import dataclass
+from sfumato.accounting import GaussianFilter
+from sfumato.errors import (
+    AccessDenied,
+    BudgetExceeded,
+    EngineFailed,
+    InvalidParameter,
+    SfumatoError,
+    UnsupportedLoss,
+)
+from sfumato.fits.kept import Kept, plain
+from sfumato.fits.meter import Meter, price
+from sfumato.ledger import Memo
+from sfumato.numeric.exact import Rational, show
+from sfumato.purchase import Bought, Purchase, is_no_dearer, known
+from sfumato.synth._levels.asking import Asked
+from sfumato.synth._levels.measuring import Design
+
+if TYPE_CHECKING:
+    from sfumato.ledger import Right
+    from sfumato.ledger.spare import Spare
+    from sfumato.loss import GaussianLoss
+    from sfumato.synth._levels.grid import Floats
+
+__all__ = ["LevelsQuote", "priced", "purchase", "quoted"]
+
+_WIDTH = 80
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LevelsQuote:
+    """What counts on levels will cost and how far off they will be; making it is free and reads nothing.
+
+    Attributes:
+        table: Whose rows are counted.
+        epsilon: The price.
+        delta: Its other half.
+        loss: What the ledger is charged.
+        errors: By level and attributes, the half-width at 95 % of the estimate of one count before it is made
+            whole and non-negative: the widest of the level's places.
+        given: What is declared public, so that the guarantee is conditional on it; empty: nothing.
+        note: What the ledger says: that it is on record, or more than what is left; else empty.
+        delta_told: Where delta comes from, if nobody named it.
+    """
+
+    table: str
+    epsilon: Fraction
+    delta: Fraction
+    loss: GaussianLoss
+    errors: Mapping[str, Mapping[tuple[str, ...], float]]
+    given: str = ""
+    note: str = ""
+    delta_told: str = ""
+
+    def __str__(self) -> str:
+        """Price, condition and what the ledger says, and the error of totals and cells on each level."""
+        told = f" ({self.delta_told})" if self.delta_told else ""
+        said = [
+            f"Counts of {self.table} on {len(self.errors)} levels: epsilon {show(self.epsilon)}, "
+            f"delta {float(self.delta):.4g}{told} for all of them.",
+            conditional(self.given),
+            self.note,
+        ]
+        lines = [textwrap.fill(" ".join(filter(None, said)), _WIDTH)]
+        widest = max(map(len, self.errors))
+        for level, errors in self.errors.items():
+            cells = f", a cell ± {max(errors.items(), key=lambda item: len(item[0]))[1]:.3g}"
+            total = f"a total ± {errors[()]:.3g}" if errors[()] else "totals are public"
+            lines.append(f"  {level:<{widest}}  {total}{cells if len(errors) > 1 else ''}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def conditional(given: str) -> str:
+    """The sentence that goes with public totals; empty where there are none."""
+    return f"The guarantee is conditional on {given}, declared public and kept exactly." if given else ""
+
+
+def priced(asked: Asked, epsilon: Rational, delta: Rational | None) -> tuple[GaussianLoss, Spare | None]:
+    """The price, with what the budget spares of delta where none is named."""
+    if epsilon is None:
+        raise InvalidParameter("Say what the counts may cost: epsilon=1, delta=1e-9.")
+    if delta is not None:
+        return price(epsilon, delta), None
+    session = asked.session
+    dataset = session.dataset_with(session.tables[asked.question.table])
+    spare = session.ledger.spare(dataset.name)
+    if not spare.delta and dataset.budget.delta:
+        told = f"a hundredth of the budget's, though {spare.told}"
+        spare = replace(spare, delta=dataset.budget.hundredth, told=told)
+    if not spare.delta:
+        raise InvalidParameter("The budget has no delta, and the noise here needs one: open one with delta.")
+    return price(epsilon, spare.delta), spare
+
+
+def purchase(asked: Asked, design: Design, paid: GaussianLoss, spare: Spare | None) -> Purchase[Kept]:
+    """The one purchase that all counts on all levels are.
+
+    Privacy:
+        Claim: what is recorded carries `paid`. The debit is for the loss of a Gaussian filter, and each draw
+        of noise is counted by it first (`Right.steps`); the counts are read once, for this debit. Whatever
+        fails after the debit stays paid, and its refusal says nothing of the rows. Public totals are declared
+        and part of the fingerprint; none of them is read. What is on record serves if it cost no less.
+    """
+    assert paid.point is not None  # the price is calibrated
+    epsilon, delta = paid.point
+    session, question = asked.session, asked.question
+    dataset = session.dataset_with(session.tables[question.table])
+    gate = GaussianFilter(paid.rho, point=paid.point)
+    tree, given = design.tree, design.public.words(design.tree)
+    facts = {
+        "levels": list(tree.names),
+        "places": [[plain(value, "places") for value in path] for path in tree.paths[-1]],
+        "attributes": [list(asked.grid.names), [plain(list(values), "by") for values in asked.values]],
+        "public": [sorted(places.items()) for places in design.public.declared],
+        "shares": [[level, list(part), str(share)] for (level, part), share in design.shares.items()],
+        "reads": asked.fingerprint,
+    }
+
+    def answer(right: Right) -> Kept:
+        # A unit's sensitivity has both units where they are exchanged, so that the meter need not double it.
+        meter = Meter(paid.rho, right.steps(gate).take)
+        return Kept(_guarded(asked, design, right, meter), epsilon, delta)
+
+    def as_good(kept: Iterator[Bought[Kept]]) -> Bought[Kept] | None:
+        return next(
+            (each for each in kept if each.answer.epsilon >= epsilon and each.answer.delta >= delta), None
+        )
+
+    counted = " × ".join(asked.grid.names) or "rows"
+    words = f"{counted} by {', '.join(tree.names[1:])} of {question.table}"
+    return Purchase(
+        dataset=dataset.name,
+        loss=gate.loss,
+        fingerprint=hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest(),
+        memo=Memo(
+            "levels",
+            f"{words}, given {given}" if given else words,
+            epsilon,
+            delta,
+            "gaussian",
+            question.table,
+            unnamed=() if spare is None else ("delta",),
+            given=given,
+        ),
+        answer=answer,
+        write=Kept.to_bytes,
+        read_back=Kept.from_bytes,
+        choose=as_good,
+        reads=(asked.fingerprint,),
+        check=asked.check,
+        takes=lambda receipt: is_no_dearer(dataset.budget, receipt, gate.loss),
+    )
+
+
+def quoted(
+    asked: Asked, design: Design, wanted: Purchase[Kept], paid: GaussianLoss, spare: Spare | None
+) -> LevelsQuote:
+    """The quote of a purchase.
+
+    Raises:
+        QueryRefused: if the counts cannot be read so.
+    """
+    assert paid.point is not None
+    wanted.check()
+    note, ledger = "", asked.session.ledger
+    try:
+        if known(ledger, wanted) is not None:
+            note = "It is on record: to release it again is free."
+        else:
+            ledger.refuse_several(wanted.dataset, [(wanted.loss, True)])
+    except BudgetExceeded:
+        note = "This is more than what is left: it would be refused."
+    except (AccessDenied, UnsupportedLoss):
+        pass  # the release says why
+    wide = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
+    names = asked.grid.names
+    errors = {
+        level: {
+            tuple(names[at] for at in part): math.nextafter(sigma * wide, math.inf) if sigma else 0.0
+            for part, sigma in sigmas.items()
+        }
+        for level, sigmas in zip(
+            design.tree.names, design.widest(design.sigmas(paid.rho, asked.sensitivity)), strict=True
+        )
+    }
+    return LevelsQuote(
+        table=asked.question.table,
+        epsilon=paid.point[0],
+        delta=paid.point[1],
+        loss=paid,
+        errors=errors,
+        given=wanted.memo.given,
+        note=note,
+        delta_told="" if spare is None else spare.told,
+    )
+
+
+def _guarded(asked: Asked, design: Design, right: Right, meter: Meter) -> dict[str, Floats]:
+    """What is measured; whatever fails says nothing of the rows, in its words or in its chain."""
+    refusal: SfumatoError
+    try:
+        return design.measured(asked.places(right), meter)
+    except (EngineFailed, AccessDenied) as failed:
+        refusal = type(failed)(*failed.args)
+    except Exception:
+        refusal = EngineFailed("The counts could not be finished; the price stays paid.")
+    raise refusal
