@@ -3,46 +3,48 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-import re
 import tempfile
 import warnings
 from collections.abc import Mapping
-from datetime import date
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue, SfumatoError
 from sfumato.fits.meter import price
+from sfumato.learn._choosing.searching import Searching
 from sfumato.learn._core.buying import bounds_price
-from sfumato.learn._core.declared import Category, Number, Unbought, number
+from sfumato.learn._core.declared import AUTO, Category, Number, Unbought
+from sfumato.learn._core.encoded import (
+    array_of,
+    array_written,
+    column_of,
+    column_written,
+    decoded,
+    encoded,
+    exact,
+    number_of,
+)
 from sfumato.learn.base import PrivateEstimator
 from sfumato.learn.kinds import PrivateClassifier, PrivateRegressor
-from sfumato.loss import NO_LOSS
-from sfumato.schema import Enum
+from sfumato.learn.pipeline import Pipeline
+from sfumato.loss import NO_LOSS, GaussianLoss, PrivacyLoss
 
 __all__ = ["load", "public_parameters", "save"]
 
 _FORMAT, _VERSION = "sfumato model", 1
-_KINDS = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "text"}
-_RATIO = re.compile("-?[0-9]{1,1000}(/[0-9]{1,1000})?", re.ASCII)
-_ENDLESS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def save(model: PrivateEstimator, path: str | os.PathLike[str]) -> None:
+def save(model: PrivateEstimator | Searching, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file that `load` reads back.
 
     It holds parameters, what is declared of each column, the price and all that the fit released: nothing
     else of the data, no key and no budget. The file is written whole or not at all.
 
     Args:
-        model: A fitted model of this package, by itself.
+        model: A fitted model or pipeline of this package; of a search, the chosen model is written.
         path: Where to write it; what is there is replaced.
 
     Raises:
@@ -108,39 +110,98 @@ def _refused(place: Path) -> InvalidValue:
 def public_parameters(model: PrivateEstimator) -> dict[str, Any]:
     """A fitted model's parameters, with what a session's table declared in place of what was not given."""
     given: dict[str, Any] = model.get_params(deep=False)
-    if given.get("bounds", "") is None:
-        given["bounds"] = {
-            column.name: (column.lower, column.upper) if isinstance(column, Number) else column
-            for column in model.design_.columns
-        }
+    if given.get("bounds", "") is None or (model.receipt is not None and "bounds" in given):
+        given["bounds"] = _bounds_had(model)
+    return given | _target_had(model)
+
+
+def _bounds_had(model: PrivateEstimator) -> dict[str, Any]:
+    """The bounds that a fit had, by column; those that it bought are bought again."""
+    bought = () if model._bounds_paid is None else model._bounds_paid.columns
+    return {
+        column.name: AUTO
+        if column.name in bought
+        else (column.lower, column.upper)
+        if isinstance(column, Number)
+        else column
+        for column in model.design_.columns
+    }
+
+
+def _target_had(model: PrivateEstimator) -> dict[str, Any]:
+    """What was declared of the target, where the model itself does not say it."""
+    given = model.get_params(deep=False)
     if isinstance(model, PrivateClassifier) and given.get("classes", "") is None:
-        given["classes"] = model._listed()
+        return {"classes": model._listed()}
     if isinstance(model, PrivateRegressor) and given.get("target_bounds", "") is None:
         target = model._target_column()
-        given["target_bounds"] = (target.lower, target.upper)
-    return given
+        return {"target_bounds": (target.lower, target.upper)}
+    return {}
 
 
 def _written(model: Any) -> str:
+    if isinstance(model, Searching):
+        model = getattr(model, "best_estimator_", None)
     if not isinstance(model, PrivateEstimator) or not hasattr(model, "_learned"):
-        raise InvalidParameter("Only a fitted model of sfumato.learn, by itself, can be written to a file.")
-    paid = model.loss.approximate if model.loss != NO_LOSS else None  # prices of fits are calibrated
+        raise InvalidParameter("Only a fitted model of sfumato.learn can be written to a file.")
     names = getattr(model, "feature_names_in_", None)
-    target = model._bought_target
+    target, bought = model._bought_target, model._bounds_paid
     facts: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
         "model": type(model).__name__,
-        "price": None if paid is None else {"epsilon": str(paid[0]), "delta": str(paid[1])},
+        "price": _price_written(model),
         "receipt": None if model.receipt is None else model.receipt.number,
-        "parameters": {name: _encoded(value, name) for name, value in public_parameters(model).items()},
+        "parameters": _parameters_written(model),
         "features": None if names is None else [str(name) for name in names],
-        "columns": [_column(column) for column in model.design_.columns],
-        "bought": None if model._bounds_paid is None else list(model._bounds_paid.columns),
-        "target": None if target is None else _column(target),
-        "learned": {name: _array(values, name) for name, values in model._learned.items()},
+        "columns": [column_written(column) for column in model.design_.columns],
+        "bought": None
+        if bought is None
+        else {"columns": list(bought.columns), "rho": str(bought.rho / bought.share)},
+        "target": None if target is None else column_written(target),
+        "learned": {name: array_written(values, name) for name, values in model._learned.items()},
     }
     return _lines(facts)
+
+
+def _price_written(model: PrivateEstimator) -> dict[str, Any] | None:
+    """Epsilon and delta; and the loss, where it is not that of one Gaussian release but of a search."""
+    if model.loss == NO_LOSS:
+        return None
+    paid = model.loss.approximate
+    assert paid is not None  # prices of fits are calibrated
+    written: dict[str, Any] = {"epsilon": str(paid[0]), "delta": str(paid[1])}
+    return written if isinstance(model.loss, GaussianLoss) else written | {"loss": model.loss.to_dict()}
+
+
+def _parameters_written(model: PrivateEstimator) -> dict[str, Any]:
+    if not isinstance(model, Pipeline):
+        return {name: encoded(value, name) for name, value in public_parameters(model).items()}
+    given: dict[str, Any] = model.get_params(deep=False)
+    first = model._parts()[0][1]
+    own = given["bounds"] is not None or getattr(first, "bounds", None) is None  # or else they are the step's
+    fresh = _bounds_had(model) if model.receipt is not None or model._given_bounds() is None else None
+    if fresh is not None and own:
+        given["bounds"] = fresh
+    steps = [
+        [name, _step_written(name, step, fresh if step is first and not own else None)]
+        for name, step in given.pop("steps")
+    ]
+    return {"steps": steps} | {name: encoded(value, name) for name, value in given.items()}
+
+
+def _step_written(name: str, step: Any, bounds: dict[str, Any] | None) -> Any:
+    """A step with its parameters; what it has learned is among the pipeline's own arrays."""
+    if step is None or step == "passthrough":
+        return step
+    if not isinstance(step, PrivateEstimator):
+        raise InvalidParameter(
+            f"Step {name[:60]!r} is not of sfumato.learn and cannot be written to a file: do what it does "
+            "before the pipeline."
+        )
+    given = step.get_params(deep=False) | _target_had(step) | ({} if bounds is None else {"bounds": bounds})
+    written = {key: encoded(value, key) for key, value in given.items()}
+    return {"model": type(step).__name__, "parameters": written}
 
 
 def _lines(facts: Mapping[str, Any]) -> str:
@@ -159,120 +220,62 @@ def _lines(facts: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(f" {one(key)}: {some(value)}" for key, value in facts.items()) + "\n}\n"
 
 
-def _column(column: Number | Category) -> dict[str, Any]:
-    if isinstance(column, Category):
-        return {"name": column.name, "values": [_encoded(value, column.name) for value in column.values]}
-    return {"name": column.name, "lower": str(column.lower), "upper": str(column.upper)}
+def _kind(name: Any) -> type[PrivateEstimator]:
+    """The class of that name: one of this package's models, and nothing else."""
+    from sfumato import learn
+
+    kind = getattr(learn, name) if name in learn.__all__ else None
+    if not isinstance(kind, type) or not issubclass(kind, PrivateEstimator):
+        raise ValueError("no such model")
+    return kind
 
 
-def _array(values: Any, name: str) -> dict[str, Any]:
-    array = np.asarray(values)
-    if array.dtype.kind not in _KINDS:
-        raise InvalidParameter(f"{name[:60]} of this model cannot be written to a file.")
-    flat = [_finite(value) for value in array.ravel().tolist()]
-    return {"type": _KINDS[array.dtype.kind], "shape": list(array.shape), "values": flat}
+def _parameters_of(kind: type[PrivateEstimator], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that a file gives, all of them and no others."""
+    written = dict(facts)
+    given: dict[str, Any] = {}
+    if issubclass(kind, Pipeline):
+        given["steps"] = [(_text(name), _step_of(step)) for name, step in written.pop("steps")]
+    given |= {name: decoded(value) for name, value in written.items()}
+    if set(given) != set(kind._get_param_names()):
+        raise ValueError("other parameters")
+    return given
 
 
-def _finite(value: Any) -> Any:
-    if not isinstance(value, float) or math.isfinite(value):
-        return value
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+def _step_of(facts: Any) -> Any:
+    if facts is None or facts == "passthrough":
+        return facts
+    kind = _kind(facts["model"])
+    if issubclass(kind, Pipeline):
+        raise ValueError("a pipeline in a pipeline")
+    return kind(**_parameters_of(kind, facts["parameters"]))
 
 
-def _encoded(value: Any, name: str) -> Any:
-    """A parameter as JSON that tells what it was."""
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case np.generic():
-            return _encoded(value.item(), name)
-        case float():
-            return value if math.isfinite(value) else {"float": _finite(value)}
-        case Fraction() | Decimal():
-            exact = Fraction(value)
-            return {"number": str(exact)} if exact.denominator > 1 else exact.numerator
-        case date():
-            return {"day": value.isoformat()[:10]}
-        case list():
-            return [_encoded(part, name) for part in value]
-        case tuple():
-            return {"tuple": [_encoded(part, name) for part in value]}
-        case np.ndarray():
-            return {"array": _array(value, name)}
-        case Mapping():
-            return {"by name": {str(key): _encoded(part, name) for key, part in value.items()}}
-    if isinstance(getattr(value, "values", None), tuple):  # a declared type, such as Enum
-        return {"categories": [_encoded(part, name) for part in value.values]}
-    if hasattr(value, "lower") and hasattr(value, "upper"):  # such as Int
-        return {"tuple": [_encoded(value.lower, name), _encoded(value.upper, name)]}
-    raise InvalidParameter(f"The parameter {name[:60]} cannot be written to a file: give numbers or texts.")
+def _text(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError("no name")
+    return name
 
 
-def _decoded(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_decoded(part) for part in value]
-    if not isinstance(value, dict):
-        return value
-    ((kind, content),) = value.items()
-    match kind:
-        case "float":
-            return _ENDLESS[content]
-        case "number":
-            return _exact(content)
-        case "day":
-            return date.fromisoformat(content)
-        case "categories":
-            return _categories([_decoded(part) for part in content])
-        case "tuple":
-            return tuple(_decoded(part) for part in content)
-        case "array":
-            return _array_of(content)
-        case "by name":
-            return {key: _decoded(part) for key, part in content.items()}
-    raise ValueError(kind)
-
-
-def _exact(text: Any) -> Fraction:
-    """A number as `save` writes it; spelt out, 1e999999999 would fill the memory."""
-    if not isinstance(text, str) or not _RATIO.fullmatch(text):
-        raise ValueError("no number")
-    return Fraction(text)
-
-
-def _categories(values: list[Any]) -> Any:
-    """Declared categories, also where a list of two numbers could be taken for bounds."""
-    return Enum(*values) if {type(value) for value in values} == {int} else values
-
-
-def _array_of(facts: Mapping[str, Any]) -> NDArray[Any]:
-    shape = tuple(facts["shape"])
-    values = facts["values"]
-    if facts["type"] == "float64":
-        values = [_ENDLESS[value] if isinstance(value, str) else float(value) for value in values]
-    kinds = {
-        "bool": (bool, np.bool_),
-        "int64": (int, np.int64),
-        "float64": (float, np.float64),
-        "text": (str, str),
-    }
-    wanted, kind = kinds[facts["type"]]
-    if not all(type(value) is wanted for value in values) or not all(type(size) is int for size in shape):
-        raise ValueError("values of another type")
-    return np.array(values, dtype=kind).reshape(shape)
+def _paid_of(facts: Mapping[str, Any] | None) -> PrivacyLoss:
+    """The loss that a file tells: of one Gaussian release, unless it says another that fits the price."""
+    if facts is None:
+        return NO_LOSS
+    point = exact(facts["epsilon"]), exact(facts["delta"])
+    if "loss" not in facts:
+        return price(*point)
+    loss = PrivacyLoss.from_dict(facts["loss"])
+    if loss.approximate != point:
+        raise ValueError("a loss of another price")
+    return loss
 
 
 def _read(facts: Mapping[str, Any]) -> PrivateEstimator:
-    from sfumato import learn
-
-    kind = getattr(learn, facts["model"]) if facts["model"] in learn.__all__ else None
-    if not isinstance(kind, type) or not issubclass(kind, PrivateEstimator):
-        raise ValueError("no such model")
-    given = {name: _decoded(value) for name, value in facts["parameters"].items()}
+    kind = _kind(facts["model"])
+    given = _parameters_of(kind, facts["parameters"])
     model = kind(**given)
-    if set(given) != set(model.get_params(deep=False)):
-        raise ValueError("other parameters")
-    columns = [_column_of(column) for column in facts["columns"]]
-    model._bought_target = None if facts["target"] is None else _number_of(facts["target"])
+    columns = [column_of(column) for column in facts["columns"]]
+    model._bought_target = None if facts["target"] is None else number_of(facts["target"])
     model._check()
     names = [name for name, _ in columns]
     # As the class makes it, between the bounds that the fit had: declared, a session's, or bought.
@@ -281,35 +284,23 @@ def _read(facts: Mapping[str, Any]) -> PrivateEstimator:
     said = model._design(names).columns
     if any(mine != column for mine, column in zip(said, design.columns, strict=True) if not _is_bought(mine)):
         raise ValueError("columns that contradict the bounds")
-    said_price, paid = facts["price"], None
-    if model._is_free() != (said_price is None):
+    paid = _paid_of(facts["price"])
+    if model._is_free() != (facts["price"] is None):
         raise ValueError("a price that is none, or none where there is one")
-    if said_price is not None:
-        paid = price(_exact(said_price["epsilon"]), _exact(said_price["delta"]))
-    bought = None if facts["bought"] is None or paid is None else bounds_price(paid.rho, facts["bought"])
-    model._bounds_paid = bought
+    bought = facts["bought"]
+    if bought is not None:
+        model._bounds_paid = bounds_price(exact(bought["rho"]), [_text(name) for name in bought["columns"]])
     model.n_features_in_ = len(names)
     if facts["features"] is not None:
         model.feature_names_in_ = np.array([str(name) for name in facts["features"]], dtype=object)
-    learned = {str(name): _array_of(array) for name, array in facts["learned"].items()}
-    model._keep(design, learned, NO_LOSS if paid is None else paid, None)
+    learned = {str(name): array_of(array) for name, array in facts["learned"].items()}
+    model._keep(design, learned, paid, None)
     _try(model, columns)
     return model
 
 
 def _is_bought(column: Number | Category) -> bool:
     return isinstance(column, Unbought)
-
-
-def _column_of(facts: Mapping[str, Any]) -> tuple[str, Any]:
-    if "values" in facts:
-        return str(facts["name"]), Category(str(facts["name"]), tuple(map(_decoded, facts["values"])))
-    column = _number_of(facts)
-    return column.name, (column.lower, column.upper)
-
-
-def _number_of(facts: Mapping[str, Any]) -> Number:
-    return number(str(facts["name"]), _exact(facts["lower"]), _exact(facts["upper"]))
 
 
 def _try(model: Any, columns: list[tuple[str, Any]]) -> None:
