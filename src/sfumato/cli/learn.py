@@ -16,7 +16,7 @@ from sfumato.cli.fitted import columns_shown
 from sfumato.cli.opening import open_session
 from sfumato.cli.options import AskerOptions, JsonOption, spread
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table, width
-from sfumato.cli.question import DeltaOption, ParameterOption, dataset_named, parameters_of, text_of, value_of
+from sfumato.cli.question import DeltaOption, ParameterOption, dataset_asked, parameters_of, text_of, value_of
 from sfumato.errors import InvalidParameter
 from sfumato.render import shown
 
@@ -289,7 +289,7 @@ def _dataset(text: str, catalog: Catalog) -> str:
     known = {one.name.lower(): one.dataset for one in catalog.tables}
     if text.strip().lower() in known:
         return known[text.strip().lower()]
-    if (named := dataset_named(understand(text, None).select, catalog)) is not None:
+    if (named := dataset_asked(understand(text, None).select, catalog)) is not None:
         return named
     listed = ", ".join(one.name for one in catalog.tables)
     raise InvalidParameter(f"Say which table to learn from: a SELECT from one of {listed}.")

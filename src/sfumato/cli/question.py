@@ -25,7 +25,7 @@ __all__ = [
     "Question",
     "SqlArgument",
     "check_priced",
-    "dataset_named",
+    "dataset_asked",
     "parameters_of",
     "question_of",
     "text_of",
@@ -156,7 +156,7 @@ class Question:
 
         asked = understand(self.text, self.parameters)
         check_priced(self.pricing, asked.epsilon)
-        if (named := dataset_named(asked.select, catalog)) is not None:
+        if (named := dataset_asked(asked.select, catalog)) is not None:
             return named
         tables: dict[str, Any] = {table.name: table for table in catalog.tables}
         tables |= {table.name: table for table in catalog.public}
@@ -164,7 +164,7 @@ class Question:
         raise InvalidParameter("The query reads no private table.")
 
 
-def dataset_named(select: Expression, catalog: Catalog) -> str | None:
+def dataset_asked(select: Expression, catalog: Catalog) -> str | None:
     """Whose budget a SELECT draws on: that of the first private table that it names; None: it names none."""
     from sqlglot import exp
 
