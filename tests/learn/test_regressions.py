@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from benchmarks import learn_coverage_logistic as coverage
 
 from sfumato.errors import InvalidParameter, NotCertified
 from sfumato.fits.meter import Meter, price
@@ -333,6 +334,17 @@ def test_intervals_hold(kind):
 def test_intervals_hold_no_more_than_one_percent_less_often(kind, size, slopes, epsilon):
     rate, count = held(kind, 1500, size, slopes, epsilon)
     assert rate > 0.94 - 2 * (0.95 * 0.05 / count) ** 0.5, rate
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize(
+    ("columns", "chances", "times"),
+    [("half are 1", "strong", 1.8), ("exponential", "rare", 5), ("a tenth are 1", "weak", 1.5)],
+)
+def test_intervals_hold_where_few_rows_say_much(columns, chances, times):
+    hits, offered, _ = coverage.held(coverage.Design(columns, chances, 1, 8.0, times=times), 400, seed=3)
+    assert offered > 200
+    assert hits.sum() / (2 * offered) > 0.94 - 2 * (0.95 * 0.05 / (2 * offered)) ** 0.5
 
 
 def test_a_column_that_decides_the_class_has_no_interval():

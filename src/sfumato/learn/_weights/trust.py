@@ -50,6 +50,7 @@ class Trusted(Summarised):
     design_: Design
     coef_: Floats
     intercept_: Any
+    _unclear = "some columns are nearly functions of the others, or hardly vary within their bounds"
 
     def _trust(self, covariance: Floats, signs: Floats) -> None:
         """Keeps a covariance of the coordinates' weights, and the signs of whether it can be trusted."""
@@ -70,7 +71,7 @@ class Trusted(Summarised):
         if plenty < _PLENTY:
             return "there are too few rows for this epsilon and so many weights"
         if clear < _CLEAR:
-            return "some columns are nearly functions of the others, or hardly vary within their bounds"
+            return self._unclear
         if not whole:
             return "some column varies over less than a 32nd of its bounds: declare narrower ones"
         return None
