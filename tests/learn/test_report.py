@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 import sfumato as sf
 from sfumato import learn
 from sfumato.errors import AccessDenied, InvalidParameter
-from sfumato.learn._report.estimates import bins_of, calibration, gap, paired, share, spread
+from sfumato.numeric.estimates import bins_of, calibration, gap, paired, share, spread
 
 CHANCES = (0.0, 0.02, 0.2, 0.5, 0.7, 0.99)
 

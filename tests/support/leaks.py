@@ -94,6 +94,10 @@ def _linkability(people, released, others, **given):
     yield attacks.linkability(people, released, others, left=left, right=right, **given)
 
 
+def _nearness(people, released, others, **given):
+    yield attacks.nearness(people, released, others, **given)
+
+
 def _intersection(people, released, others, **given):
     names, last, *_ = _parts(people)
     known = {"people": people, "control": others, "quasi": names, "sensitive": last, "truth": last}
@@ -106,6 +110,7 @@ TABLES: dict[str, Callable[..., Iterator[Outcome]]] = {
     "intersection": _intersection,
     "linkability": _linkability,
     "linkage": _linkage,
+    "nearness": _nearness,
     "singling_out": _singling_out,
     "sparse_linkage": _sparse_linkage,
     "swapping": _swapping,

@@ -18,6 +18,7 @@ from sfumato.attacks.intersection import Intersection, intersection
 from sfumato.attacks.labels import Known, Meaning, covers, known, meaning, steps_of
 from sfumato.attacks.linkage import linkage, narrowing, sparse_linkage
 from sfumato.attacks.membership import Confidence, Train, likelihood_ratio, shadow
+from sfumato.attacks.nearness import nearest_distances, nearness
 from sfumato.attacks.outcome import Outcome, Tally, compare
 from sfumato.attacks.power import Power
 from sfumato.attacks.printed import SCORE_BANDS, company_z, table_1, table_1_anonymized, table_2
@@ -76,6 +77,8 @@ __all__ = [
     "linkage",
     "meaning",
     "narrowing",
+    "nearest_distances",
+    "nearness",
     "reconstruct",
     "reconstruct_fourier",
     "reconstruction",

@@ -20,10 +20,10 @@ from sfumato.errors import AccessDenied, InvalidParameter
 from sfumato.learn._report.belonging import advantage_allowed, belonging
 from sfumato.learn._report.counterpart import Counterpart
 from sfumato.learn._report.counting import Answers, answers_of, figures, gaps, largest_gaps, lost
-from sfumato.learn._report.estimates import UNKNOWN, Bin, Estimate
 from sfumato.learn._report.grouping import EVERYBODY, Group, groups_of, rows_in
 from sfumato.learn._report.told import caption, tables_of
 from sfumato.learn.base import PrivateEstimator
+from sfumato.numeric.estimates import UNKNOWN, Bin, Estimate
 from sfumato.render import html_table, shown, text_table
 
 if TYPE_CHECKING:

@@ -13,15 +13,20 @@ from sfumato.plots.bounds import against_bound
 from sfumato.plots.budget import budget_bar
 from sfumato.plots.curves import deployments_chart, tradeoff_curve
 from sfumato.plots.densities import density_curves, neighbouring_densities
+from sfumato.plots.fidelity import Curves, Rates, Whiskers, fidelity_page
 from sfumato.plots.groups import group_figures
 from sfumato.plots.raster import pixels
 
 __all__ = [
+    "Curves",
+    "Rates",
+    "Whiskers",
     "against_bound",
     "before_after",
     "budget_bar",
     "density_curves",
     "deployments_chart",
+    "fidelity_page",
     "group_figures",
     "neighbouring_densities",
     "noise_bands",

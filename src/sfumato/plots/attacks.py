@@ -28,9 +28,10 @@ from sfumato.plots._figure import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["reconstruction_curve", "success_rates"]
+__all__ = ["draw_rates", "reconstruction_curve", "success_rates"]
 
 _MOST = 24
 _COLUMNS = 34
@@ -63,6 +64,43 @@ def success_rates(
     """
     if not 1 <= len(labels) <= _MOST:
         raise InvalidParameter(f"A picture of attacks has from 1 to {_MOST} rows; draw fewer at a time.")
+    figure = new_figure(7.0, 1.5 + 0.42 * len(labels) + (0.3 if title else 0.0))
+    axes = figure.subplots()
+    draw_rates(axes, labels, rates, intervals, guesses)
+    # Anchored on the right: it may reach over the labels, which leave that room free.
+    axes.legend(
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=4,
+        frameon=False,
+        fontsize=NOTE,
+        columnspacing=1.4,
+    )
+    note = f"Whiskers and bands: {confidence:.0%} confidence."
+    return finish(figure, title=title, note=note, path=path)
+
+
+def draw_rates(
+    axes: Axes,
+    labels: Sequence[object],
+    rates: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    guesses: Sequence[tuple[float, float] | None],
+    allowed: Sequence[float | None] | None = None,
+    *,
+    columns: int = _COLUMNS,
+) -> None:
+    """Draw the rows of `success_rates` on axes of a larger picture.
+
+    Args:
+        axes: where to.
+        labels: what was attacked.
+        rates: the share of trials that succeeded.
+        intervals: where the probability of success lies.
+        guesses: the rates that a guess reaches; None where there is no verdict.
+        allowed: the most that a price allows, marked by a line; None: nothing is known.
+        columns: how many letters a label has at most.
+    """
     rows = len(labels)
     reached = numbers(rates, "rates", length=rows)
     sides = [
@@ -71,8 +109,6 @@ def success_rates(
         for at in (0, 1)
     ]
     low, high, least, most = sides
-    figure = new_figure(7.0, 1.5 + 0.42 * rows + (0.3 if title else 0.0))
-    axes = figure.subplots()
     is_judged = np.array([guess is not None for guess in guesses])
     for row in is_judged.nonzero()[0].tolist():
         width = max(most[row] - least[row], 0.004)
@@ -109,23 +145,18 @@ def success_rates(
             linestyle="none",
             label=words,
         )
+    if allowed is not None:
+        bounds = numbers(allowed, "allowed", length=rows)
+        at = np.isfinite(bounds).nonzero()[0]
+        axes.vlines(
+            bounds[at], at - 0.36, at + 0.36, color=INK, linewidth=1.4, label="the most that epsilon allows"
+        )
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(rows - 0.45, -0.55)
-    axes.set_yticks(range(rows), [shortened(label, _COLUMNS) for label in labels], parse_math=False)
+    axes.set_yticks(range(rows), [shortened(label, columns) for label in labels], parse_math=False)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     axes.set_xlabel("success rate", fontsize=LABEL, color=INK)
     plain_axes(axes, values="x")
-    # Anchored on the right: it may reach over the labels, which leave that room free.
-    axes.legend(
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=4,
-        frameon=False,
-        fontsize=NOTE,
-        columnspacing=1.4,
-    )
-    note = f"Whiskers and bands: {confidence:.0%} confidence."
-    return finish(figure, title=title, note=note, path=path)
 
 
 def reconstruction_curve(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["group_figures"]
+__all__ = ["group_figures", "whiskers"]
 
 _MOST = 24
 _COLUMNS = 30
@@ -76,8 +76,8 @@ def group_figures(
     places = np.arange(rows, dtype=np.float64)
     apart = 0.0 if plain is None else 0.13
     if plain is not None:
-        _whiskers(left, places - apart, plain, GREY, "o", "without noise")
-    _whiskers(left, places + apart, private, DOT, "D", "with noise")
+        whiskers(left, places - apart, plain, GREY, "o", "without noise")
+    whiskers(left, places + apart, private, DOT, "D", "with noise")
     left.set_ylim(rows - 0.45, -0.55)
     names = [
         f"{shortened(label, _COLUMNS)}  {int(count):,}" for label, count in zip(labels, counts, strict=True)
@@ -87,7 +87,7 @@ def group_figures(
     plain_axes(left, values="x")
     if right is not None and lost is not None:
         right.axvline(0, color=GREY, linewidth=1.0)
-        _whiskers(right, places, lost, ACCENT, "s", "lost")
+        whiskers(right, places, lost, ACCENT, "s", "lost")
         right.set_xlabel(lost_value, fontsize=LABEL, color=INK)
         plain_axes(right, values="x")
         right.tick_params(axis="y", labelleft=False)
@@ -95,7 +95,7 @@ def group_figures(
     return finish(figure, title=title, note=note, path=path)
 
 
-def _whiskers(
+def whiskers(
     axes: Axes,
     places: Floats,
     figures: Sequence[tuple[float, float, float]],

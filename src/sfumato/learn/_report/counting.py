@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn._report.estimates import (
+from sfumato.numeric.estimates import (
     UNKNOWN,
     Bin,
     Estimate,

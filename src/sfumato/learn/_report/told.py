@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sfumato.learn._report.estimates import UNKNOWN, Estimate
+from sfumato.numeric.estimates import UNKNOWN, Estimate
 from sfumato.render import shown
 
 if TYPE_CHECKING:
