@@ -23,9 +23,9 @@ from benchmarks.learn_adult import (
     NUMBERS,
     SEEDS,
     Floats,
-    adult,
     classified,
-    scores,
+    headed,
+    judged,
 )
 from benchmarks.learn_boosting import boosting
 from benchmarks.learn_clusters import clusters
@@ -38,10 +38,8 @@ SQUARES = {0.1: 0.025, 1.0: 0.135, 10.0: 0.175}
 
 def logistic(report: Report) -> None:
     """Accuracy and AUC of who earns more than 50K."""
-    report.heading("Adult, income: accuracy / AUC by epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS))
-    data = adult()
+    data = headed(report, "Adult, income: accuracy / AUC by epsilon")
     if data is None:
-        report.row("adult", "data", "not there", installed=False)
         return
     from sklearn.linear_model import LogisticRegression
 
@@ -77,19 +75,14 @@ def logistic(report: Report) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plain = LogisticRegression(max_iter=2000).fit(data.X, data.y).decision_function(data.T)
-    accuracy, area = scores(data, plain)
-    report.row("logistic", "not private", f"{accuracy:.3f}/{area:.3f}", accuracy=accuracy, auc=area)
-    for epsilon, (accuracy, area) in zip(EPSILONS, found, strict=True):
-        report.figure(f"accuracy on Adult at epsilon {epsilon:g}", accuracy, ">=", BEST[epsilon][0])
-        report.figure(f"AUC on Adult at epsilon {epsilon:g}", area, ">=", BEST[epsilon][1])
+    areas = {epsilon: area for epsilon, (_, area) in BEST.items()}
+    judged(report, data, "logistic", "on Adult", plain, found, areas)
 
 
 def linear(report: Report) -> None:
     """R² of hours a week from the other columns."""
-    report.heading("Adult, hours a week: R² by epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS))
-    data = adult()
+    data = headed(report, "Adult, hours a week: R² by epsilon")
     if data is None:
-        report.row("adult", "data", "not there", installed=False)
         return
     from sklearn.linear_model import LinearRegression
 

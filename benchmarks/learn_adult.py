@@ -103,3 +103,29 @@ def classified(
         case, who, *cells, epsilons=EPSILONS, accuracy=[a for a, _ in found], auc=[a for _, a in found]
     )
     return found
+
+
+def headed(report: Report, title: str) -> Adult | None:
+    """A heading with a column for each epsilon, and the table; None: it is not at hand, which is said."""
+    report.heading(title, *(f"{epsilon:g}" for epsilon in EPSILONS))
+    data = adult()
+    if data is None:
+        report.row("adult", "data", "not there", installed=False)
+    return data
+
+
+def judged(
+    report: Report,
+    data: Adult,
+    case: str,
+    what: str,
+    plain: Floats,
+    found: list[tuple[float, float]],
+    areas: dict[float, float],
+) -> None:
+    """The row of a model without privacy, and our own means beside what is asked of them."""
+    accuracy, area = scores(data, plain)
+    report.row(case, "not private", f"{accuracy:.3f}/{area:.3f}", accuracy=accuracy, auc=area)
+    for epsilon, (accuracy, area) in zip(EPSILONS, found, strict=True):
+        report.figure(f"accuracy {what} at epsilon {epsilon:g}", accuracy, ">=", BEST[epsilon][0])
+        report.figure(f"AUC {what} at epsilon {epsilon:g}", area, ">=", areas[epsilon])

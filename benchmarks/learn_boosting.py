@@ -9,12 +9,11 @@ from benchmarks.learn_adult import (
     BEST,
     CATEGORIES,
     DELTA,
-    EPSILONS,
     NUMBERS,
     Floats,
-    adult,
     classified,
-    scores,
+    headed,
+    judged,
 )
 
 AREAS = {0.1: BEST[0.1][1], 1.0: 0.905, 10.0: 0.920}
@@ -23,10 +22,8 @@ AREAS = {0.1: BEST[0.1][1], 1.0: 0.905, 10.0: 0.920}
 
 def boosting(report: Report) -> None:
     """Accuracy and AUC of who earns more than 50K: boosting, the private EBM, a private forest."""
-    report.heading("Adult, income: accuracy / AUC by epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS))
-    data = adult()
+    data = headed(report, "Adult, income: accuracy / AUC by epsilon")
     if data is None:
-        report.row("adult", "data", "not there", installed=False)
         return
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -67,8 +64,4 @@ def boosting(report: Report) -> None:
 
         classified(report, data, "boosting", "diffprivlib", forest)
     plain = HistGradientBoostingClassifier(random_state=0).fit(data.X, data.y).decision_function(data.T)
-    accuracy, area = scores(data, plain)
-    report.row("boosting", "not private", f"{accuracy:.3f}/{area:.3f}", accuracy=accuracy, auc=area)
-    for epsilon, (accuracy, area) in zip(EPSILONS, found, strict=True):
-        report.figure(f"accuracy of boosting at epsilon {epsilon:g}", accuracy, ">=", BEST[epsilon][0])
-        report.figure(f"AUC of boosting at epsilon {epsilon:g}", area, ">=", AREAS[epsilon])
+    judged(report, data, "boosting", "of boosting", plain, found, AREAS)
