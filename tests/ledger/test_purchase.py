@@ -312,13 +312,14 @@ def places(like, points):
     return made
 
 
-def test_a_fit_that_is_killed_at_any_point_stays_paid_and_is_never_read(sqlite_place, crew):
+@pytest.mark.parametrize("what", ["fit", "search"])
+def test_a_fit_that_is_killed_at_any_point_stays_paid_and_is_never_read(sqlite_place, crew, what):
     points = ("after debit", "in read", "after noise", "after record")
     made = places(sqlite_place, points)
 
     def fits(*at):
         return crew.run(
-            *(["modelled", place.where, place.state, point]
+            *(["modelled", place.where, place.state, point, 0.0, None, "", what]
               for place, point in zip(made.values(), at, strict=True))
         )  # fmt: skip
 
@@ -334,9 +335,10 @@ def test_a_fit_that_is_killed_at_any_point_stays_paid_and_is_never_read(sqlite_p
         assert kinds(place) == (debits + 1 - records, 1)
 
 
-def test_processes_with_one_fit_pay_once_and_agree(sqlite_place, crew):
+@pytest.mark.parametrize("what", ["fit", "search"])
+def test_processes_with_one_fit_pay_once_and_agree(sqlite_place, crew, what):
     sqlite_place.made(Budget(1, "1e-6")).close()
-    statuses, found = run(sqlite_place, crew, *[["never", 0.1]] * 2, kind="modelled")
+    statuses, found = run(sqlite_place, crew, *[["never", 0.1, None, "", what]] * 2, kind="modelled")
     assert statuses == [0] * 2
     said = [each for found_here in found for each in found_here]
     assert (said.count("paid"), said.count("read")) == (1, 1)

@@ -221,15 +221,10 @@ def _wait_for(folder, after):
         time.sleep(0.01)
 
 
-def modelled(report, where, state, point, patience=0.0, after=None, planted=""):
-    """Fits on a session, as `bought` buys an answer; what was learned goes into the report."""
+def modelled(report, where, state, point, patience=0.0, after=None, planted="", what="fit"):
+    """Fits or searches on a session, as `bought` buys an answer; what was learned goes into the report."""
     import sfumato as sf
-    from sfumato.fits import meter
-    from sfumato.learn._core import paying, sums
-    from sfumato.learn._core.declared import declared
-    from sfumato.learn._core.design import Design
-    from sfumato.learn._core.reading import Reading
-    from sfumato.session.rows_wanted import rows_wanted
+    from sfumato.fits.kept import Kept
     from sfumato.session.vault import Vault
 
     folder = Path(state)
@@ -240,10 +235,11 @@ def modelled(report, where, state, point, patience=0.0, after=None, planted=""):
     visits = sf.PrivateTable("visits", source=source, unit=sf.PrivacyUnit.row(), schema=schema)
     with sf.Session(visits, budget=Budget(1, "1e-6"), ledger=ledger) as session:
         _watched(report, ledger, point)
-        sums_of, written = Vault.moments, paying.Kept.to_bytes
+        how = {"fit": "moments", "search": "rows"}[what]
+        honest, written = getattr(Vault, how), Kept.to_bytes
 
         def read(*arguments):
-            found = sums_of(*arguments)
+            found = honest(*arguments)
             _in_read(report, folder, point, patience)
             return found
 
@@ -252,18 +248,43 @@ def modelled(report, where, state, point, patience=0.0, after=None, planted=""):
                 _die()
             return written(kept)
 
-        Vault.moments, paying.Kept.to_bytes = read, write
-        design = Design(declared((0, 10), ["age", "pay"]))
-        fit = Reading(rows_wanted(session, "SELECT age, pay FROM visits"), design, ())
-
-        def learn(right, noise):
-            return {"moments": noise.noisy(sums.moments(fit.rows(right, lambda _: None)), 1)}, {}
-
-        paid = meter.price("0.1", "1e-9")
-        wanted = paying.purchase(session, fit, paid, facts=["moments"], words="moments", learn=learn)
+        setattr(Vault, how, read)
+        Kept.to_bytes = write
+        learn = {"fit": _moments, "search": _search}[what](session)
         _wait_for(folder, after)
-        report(session.buy(wanted).answer.learned["moments"].tolist())
+        report(learn())
     ledger.close()
+
+
+def _moments(session):
+    from sfumato.fits import meter
+    from sfumato.learn._core import paying, sums
+    from sfumato.learn._core.declared import declared
+    from sfumato.learn._core.design import Design
+    from sfumato.learn._core.reading import Reading
+    from sfumato.session.rows_wanted import rows_wanted
+
+    design = Design(declared((0, 10), ["age", "pay"]))
+    fit = Reading(rows_wanted(session, "SELECT age, pay FROM visits"), design, ())
+
+    def learn(right, noise):
+        return {"moments": noise.noisy(sums.moments(fit.rows(right, lambda _: None)), 1)}, {}
+
+    paid = meter.price("0.1", "1e-9")
+    wanted = paying.purchase(session, fit, paid, facts=["moments"], words="moments", learn=learn)
+    return lambda: session.buy(wanted).answer.learned["moments"].tolist()
+
+
+def _search(session):
+    from sfumato.learn import HoldoutSearch, Ridge
+
+    search = HoldoutSearch(Ridge(), {"alpha": [0, 1]}, epsilon="0.1", delta="1e-9")
+
+    def learn():
+        search.fit(session, "SELECT age, pay FROM visits", target="pay")
+        return [search.best_index_, search.best_score_, search.best_estimator_.coef_.tolist()]
+
+    return learn
 
 
 def reading(report, where, state, point):
@@ -432,7 +453,8 @@ def main() -> None:
     for line in sys.stdin:
         answers, jobs = [], json.loads(line)
         if any(job[0] == "modelled" for job in jobs):
-            for name in ("learn._core.paying", "session.session", "engines.duckdb"):
+            modules = ["learn._core.paying", "session.session", "engines.duckdb"]
+            for name in modules + ["learn.search"] * any("search" in job for job in jobs):
                 importlib.import_module(f"sfumato.{name}")  # once, and not in every child
         for child, reader in [_start(job) for job in jobs]:
             with os.fdopen(reader, "rb") as pipe:
