@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 import sfumato as sf
+from sfumato.audit.registry import Subject, examined
 from sfumato.catalog import Catalog
 from sfumato.dossier import card, facts
 from sfumato.errors import BudgetExceeded, EngineFailed, InvalidParameter, QueryRefused
@@ -17,10 +18,12 @@ from sfumato.ledger import Ledger
 from sfumato.random import simulation
 from sfumato.synth._levels.counting import counted
 from sfumato.synth._levels.grid import Grid
+from sfumato.synth._levels.linear import best
 from sfumato.synth._levels.measuring import Design, design_of
 from sfumato.synth._levels.totals import public_totals
 from sfumato.synth._levels.tree import tree_of
 from sfumato.synth._private.places import Places
+from sfumato.synth.examples import examples
 from sfumato.testing import seeded
 
 PLACES = {"state": ["n", "n", "n", "s"], "county": ["n1", "n1", "n2", "s1"], "tract": ["a", "b", "c", "d"]}
@@ -346,6 +349,53 @@ def check_root(design, places):
         assert least < sum(each**2 for each in off) < most
     top = counted(design.tree, design.grid, known, design.public)[0]
     assert int(top.sum()) == max(0, round(known[0].parts[()].item() * design.grid.cells))
+
+
+@pytest.mark.stats
+def test_an_audit_finds_the_true_total_in_the_root(monkeypatch):
+    honest = Design.measured
+    example = examples()[0]
+    subject = Subject(example.name, "fit", lambda: (example.loss, example.draw))
+    with seeded("audit"):
+        assert [found.verdict for found in examined(subject, samples=500, share=0.9999)] == ["holds"]
+
+    def rooted(self, places, meter):
+        released = honest(self, places, meter)
+        names = dict(zip(self.shares, released, strict=True))
+        return released | {names[0, ()]: places.total(0, ()).values.astype(float)}
+
+    monkeypatch.setattr(Design, "measured", rooted)
+    with seeded("audit"):
+        assert "broken" in [found.verdict for found in examined(subject, samples=500, share=0.9999)]
+
+
+def test_tables_are_better_than_cells_alone_and_than_the_plain_hierarchy():
+    tree, grid, _ = small()
+    draw = simulation(2)
+    counts = draw.poisson(draw.exponential(6.0, (200, 1, 1)) * np.ones((6, 2))).astype(np.int64)
+    places, public = Places(tree, grid, counts, Fraction(1)), public_totals(tree, None)
+    design, full = design_of(tree, grid, public, None), grid.parts[-1]
+    plain = Design(tree, grid, public, {(level, full): Fraction(1, 3) for level in range(3)})
+    alone = Design(tree, grid, public, {(2, full): Fraction(1)})
+    paid, errors = price(1, "1e-9"), {}
+    with seeded(1):
+        for name, each in {"ours": design, "plain": plain, "alone": alone}.items():
+            known = each.known(
+                each.levels(each.measured(places, Meter.alone(paid)), each.sigmas(paid.rho, Fraction(1)))
+            )
+            linear = [grid.joined(one.parts, len(one.parts[()])) for one in best(tree, grid, known)]
+            tables = counted(tree, grid, known, public) if name == "ours" else linear
+            errors[name] = [
+                np.mean(
+                    [
+                        np.abs(grid.marginal(table, part) - places.total(at, part).values).mean()
+                        for part in grid.parts
+                    ]
+                )
+                for at, table in enumerate(tables)
+            ]
+    for other in ("plain", "alone"):
+        assert all(np.array(errors["ours"])[1:] < np.array(errors[other])[1:])  # the root is one draw
 
 
 # ── what a unit moves ──

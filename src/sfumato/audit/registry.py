@@ -54,7 +54,7 @@ class Subject:
 
 
 def subjects() -> tuple[Subject, ...]:
-    """All that is registered: the examples of every mechanism, client, game and model, some whole queries.
+    """All that is registered: examples of every mechanism, client, game, table and model, some whole queries.
 
     Models are among them where scikit-learn is installed (extra `learn`).
     """
@@ -63,6 +63,7 @@ def subjects() -> tuple[Subject, ...]:
     from sfumato.audit.queries import QUERIES
     from sfumato.games.examples import examples as games
     from sfumato.local.examples import examples as clients
+    from sfumato.synth.examples import examples as tables
 
     registered = [
         Subject(
@@ -81,6 +82,7 @@ def subjects() -> tuple[Subject, ...]:
     ]
     registered += [Subject(example.name, "query", _asked(example.pair), example.part) for example in QUERIES]
     registered += [Subject(example.name, "query", _asked(example.pair), _BOUGHT) for example in CHOICES]
+    registered += [Subject(each.name, "fit", _opened(each.loss, each.draw), _BOUGHT) for each in tables()]
     if find_spec("sklearn") is not None:
         from sfumato.learn.examples import examples as models
         from sfumato.learn.examples import searches

@@ -25,6 +25,7 @@ from sfumato.fits.kept import Kept
 from sfumato.fits.meter import price
 from sfumato.synth._levels.asking import COUNT, LOWER, UPPER, Asked, asked
 from sfumato.synth._levels.counting import counted
+from sfumato.synth._levels.examples import examples
 from sfumato.synth._levels.grid import Part
 from sfumato.synth._levels.linear import Known, best, entry_variance
 from sfumato.synth._levels.measuring import Design, design_of
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     By: TypeAlias = Sequence[str | Col | Keys] | str | Col | Keys
 
-__all__ = ["LevelCounts", "LevelsQuote", "levels", "quote_levels"]
+__all__ = ["LevelCounts", "LevelsQuote", "examples", "levels", "quote_levels"]
 
 
 def levels(
