@@ -81,7 +81,7 @@ def contenders(design: Design, places: Places, epsilon: str) -> dict[str, Levels
     """What each releases for the price."""
     tree, grid, paid = design.tree, design.grid, price(epsilon, DELTA)
     last, full = len(tree) - 1, grid.parts[-1]
-    cells = np.rint(Meter.alone(paid).noisy(places.total(last, full), 1))
+    cells = np.rint(Meter.alone(paid).noisy(places.total(last, full), 1)).reshape(-1, *grid.sizes)
     even = {(level, full): Fraction(1, len(tree)) for level in range(len(tree))}
     plain = Design(tree, grid, design.public, even)
     found = best(tree, grid, _known(plain, places, paid))

@@ -268,8 +268,9 @@ def check_noise(design, places, epsilon="0.1"):
     sigma = design.sigmas(paid.rho, Fraction(1))
     noise = []
     for (level, part), values in zip(design.shares, released.values(), strict=True):
-        exact = places.total(level, part).values
-        noise.append((np.asarray(values).reshape(exact.shape) - exact) / sigma[level, part])
+        total = places.total(level, part)
+        exact = np.array([float(value * total.step) for value in total.values.tolist()])
+        noise.append((values - exact) / sigma[level, part])
     for own in noise:  # 6 standard deviations, of a normal sum and of a sum of squares
         assert np.abs(own).max() < 8
         assert abs(own.sum()) < 6 * own.size**0.5
@@ -283,7 +284,7 @@ def check_noise(design, places, epsilon="0.1"):
     level, full = len(design.tree) - 1, design.grid.parts[-1]
     keys = list(design.shares)
     below, above = (noise[keys.index((at, full))] for at in (level, level - 1))
-    added = design.tree.added_up(level - 1, below) / 20**0.5
+    added = design.tree.added_up(level - 1, below.reshape(200, -1)).reshape(-1) / 20**0.5
     assert abs((added * above).mean()) < 6 / above.size**0.5
 
 
@@ -303,7 +304,7 @@ def test_each_marginal_of_each_level_has_its_own_noise(monkeypatch):
         last, full = len(tree) - 1, grid.parts[-1]
         names = dict(zip(self.shares, released, strict=True))
         fine = np.asarray(released[names[last, full]]).reshape(counts.shape)
-        released[names[last - 1, full]] = tree.added_up(last - 1, fine)
+        released[names[last - 1, full]] = tree.added_up(last - 1, fine).reshape(-1)
         return released
 
     def rooted(self, places, meter):
@@ -351,6 +352,15 @@ def check_root(design, places):
     assert int(top.sum()) == max(0, round(known[0].parts[()].item() * design.grid.cells))
 
 
+def test_counts_of_any_size_are_measured():
+    """Weights of units are wide integers: beyond 64 bits they are Python's."""
+    tree, grid, counts = small()
+    wide = counts.astype(object) * 2**70
+    places = Places(tree, grid, wide, Fraction(2**70), Fraction(1, 2**70))
+    with seeded(5):
+        check_noise(design_of(tree, grid, public_totals(tree, None), None), places)
+
+
 @pytest.mark.stats
 def test_an_audit_finds_the_true_total_in_the_root(monkeypatch):
     honest = Design.measured
@@ -388,7 +398,7 @@ def test_tables_are_better_than_cells_alone_and_than_the_plain_hierarchy():
             errors[name] = [
                 np.mean(
                     [
-                        np.abs(grid.marginal(table, part) - places.total(at, part).values).mean()
+                        np.abs(grid.marginal(table, part).reshape(-1) - places.total(at, part).values).mean()
                         for part in grid.parts
                     ]
                 )

@@ -40,10 +40,11 @@ class Places:
             self._levels.insert(0, tree.added_up(level, self._levels[0]))
 
     def total(self, level: int, part: Part) -> Total:
-        """A marginal over some attributes for all places of a level, exact.
+        """A marginal over some attributes for all places of a level, exact, as one list place by place.
 
         Privacy:
             Claim: a unit moves it by at most the sensitivity that was handed in. Proof: each count of it is
             the sum of some of the counts, and no count is in two of these sums.
         """
-        return Total(self.grid.marginal(self._levels[level], part), self._sensitivity, self._step)
+        counts = self.grid.marginal(self._levels[level], part)
+        return Total(counts.reshape(-1), self._sensitivity, self._step)
