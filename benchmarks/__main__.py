@@ -23,6 +23,7 @@ SUBJECTS = (
     "games",
     "learn",
     "census",
+    "coverage",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -14,9 +15,9 @@ from sfumato.learn._core.declared import Number
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS, Residuals
-from sfumato.learn._weights.descent import WIDEST, Field, field
+from sfumato.learn._weights.descent import WIDEST, Field, Sandwich, field
 from sfumato.learn._weights.standard import averages
-from sfumato.learn._weights.trust import Trusted, trust_signs
+from sfumato.learn._weights.trust import Trusted, may_be_told, plenty_of, trust_signs
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateRegressor
@@ -28,11 +29,17 @@ __all__ = ["LinearRegression", "Ridge"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_STEPS = 5
 _COUNTING, _SCALING, _BENDING = Fraction(4, 100), Fraction(6, 100), Fraction(20, 100)
-_SPREADING = Fraction(1, 100)
-_EACH = (1 - _COUNTING - _SCALING - _BENDING - (_STEPS - 1) * _SPREADING) / _STEPS
-_SHORTEST, _LONGEST = 1.0, 12.0
+_SPREADING, _VARYING, _LOST = Fraction(1, 100), Fraction(5, 100), Fraction(4, 100)
+_REST = 1 - _COUNTING - _SCALING - _BENDING
+_EACH = (_REST - 4 * _SPREADING) / 5
+_STEPS = (_EACH,) * 2, (_EACH,) * 3
+_FIRST = Fraction(6, 100)
+_STEPS_TOLD = (_FIRST,) * 2, ((_REST - 2 * _SPREADING - _VARYING - _LOST - 2 * _FIRST) / 2,) * 2
+_SHORTEST, _LONGEST = 1.0, 16.0  # to how many of their spreads residuals are cut
+_SKEWED, _SKEWED_TOLD = 0.3, 3.0  # how much the bias of a cut counts, where errors are exponential
+_SLIGHT = 0.4  # noise that is so much of the spread of sampling makes intervals 8 % wider
+_LOOSE = 1.2  # 2·0.14 divided by 0.23, what one more part of an interval's width holds more
 _WIDEST = 0.25  # no variance in [0, 1] is more
 _UNIFORM = 1 / 12  # that of a mean that may be anywhere
 
@@ -40,11 +47,12 @@ _UNIFORM = 1 / 12  # that of a mean that may be anywhere
 class LinearRegression(Trusted, PrivateRegressor):
     """Least squares.
 
-    Columns are standardised and their second moments measured with noise. Five steps then go along noisy
+    Columns are standardised and their second moments measured with noise. A few steps then go along noisy
     gradients, each through the inverse of those moments, as Newton's would; residuals are cut to a few of
-    their own spreads, which are measured on the way. The weights are the average of the last three steps.
-    There is no penalty: where there is little to learn from, the ridge of the matrix, the size of its noise,
-    keeps steps short.
+    their own spreads, which are measured on the way: as many as make bias and noise together small. The
+    weights are the average of the later steps. There is no penalty: where there is little to learn from,
+    the ridge of the matrix, the size of its noise, keeps steps short. Where intervals can be told, a part of
+    the price pays for what they need: how rows' own gradients vary, and which of them are cut.
 
     Args:
         epsilon: What the whole fit costs.
@@ -59,8 +67,8 @@ class LinearRegression(Trusted, PrivateRegressor):
 
     Privacy:
         Claim: that of `PrivateEstimator`. Proof: `averages` of the target, `means`, `curvature`, averages of
-        residuals' squares, and `gradients` cut to a length; shares, lengths and steps follow from noisy
-        answers alone.
+        residuals' squares, `gradients` cut to a length, and `products` of them; shares, lengths and steps
+        follow from noisy answers alone.
     """
 
     widest = WIDEST
@@ -81,11 +89,12 @@ class LinearRegression(Trusted, PrivateRegressor):
         weights = np.zeros((near.standard.width, 1))
         weights[-1] = mean
         penalty = np.append(self._penalty(rows) * near.standard.rate**2 / count, 0.0)
-        weights, covariance = _descended(near, weights, penalty, float(np.sqrt(variance)))
+        told = may_be_told(near, rows.design) and not penalty.any()
+        weights, covariance = _descended(near, weights, penalty, float(np.sqrt(variance)), told=told)
         return {
             "weights": near.back(rows.design, weights)[:, 0],
             "covariance": near.standard.back(near.standard.back(covariance).T),
-            "signs": trust_signs(near, near.curvature, near.plenty),
+            "signs": trust_signs(near, near.curvature, plenty_of(near)),
         }
 
     def _penalty(self, rows: Rows) -> Floats:
@@ -170,29 +179,79 @@ def counted(rows: Rows, meter: Meter, share: Fraction) -> tuple[float, float, fl
     return near + 0.5, variance, count
 
 
-def _descended(near: Field, weights: Floats, penalty: Floats, spread: float) -> tuple[Floats, Floats]:
-    """The average of the later steps, and the covariance of what it is off by."""
+def _descended(
+    near: Field, weights: Floats, penalty: Floats, spread: float, *, told: bool
+) -> tuple[Floats, Floats]:
+    """The average of the later steps, and the covariance of what it is off by, where that can be told."""
     target = near.rows.target
     assert target is not None
     found = residuals(target)
     bent, ridge = near.curvature.matrix + np.diag(penalty), near.curvature.ridge
     inverse = np.linalg.inv(bent)
-    few = float(np.clip(np.sqrt(near.plenty) / 6, _SHORTEST, _LONGEST))
+    first, last = _STEPS_TOLD if told else _STEPS
+    spreads = len(first) + 1 if told else len(first + last)
+    most = spread * near.curvature.longest / near.standard.length
+    few = _few(near, float(np.trace(inverse)), sum(last, Fraction(0)), told=told)
     # With a large ridge steps are too short, and what they miss is on the same side each time.
     momentum = 0.5 * ridge / (1 + ridge)
     speed, later, certain = np.zeros_like(weights), np.zeros_like(weights), 0.0
-    for step in range(_STEPS):
-        if step:
-            spread = spread_of(near, weights, found, spread, _SPREADING)
+    for step, share in enumerate(first + last):
+        if 0 < step < spreads:
+            spread = spread_of(near, weights, found, spread, _SPREADING, most=most if told else spread)
         length = few * near.standard.length * spread
-        slope = near.gradient(weights, found, length, _EACH) + penalty[:, None] * weights
+        slope = near.gradient(weights, found, length, share) + penalty[:, None] * weights
         speed = momentum * speed + inverse @ slope
         weights = weights - near.rate * speed
-        if step >= _STEPS // 2:
-            part = 1 / near.noise(length, _EACH) ** 2
+        if step >= len(first):
+            part = 1 / near.noise(length, share) ** 2
             later, certain = later + part * weights, certain + part
-    noise = near.curvature.matrix * spread**2 / near.count + np.eye(len(weights)) / certain
-    return later / certain, inverse @ noise @ inverse
+    later = later / certain
+    if not told:
+        return later, np.zeros_like(inverse)
+    return later, _covariance(near, near.sandwich(later, found, length, (_VARYING, _LOST)), 1 / certain)
+
+
+def _few(near: Field, flat: float, share: Fraction, *, told: bool) -> float:
+    """How many spreads of its own a residual is cut to: what makes bias and noise together small.
+
+    Errors are taken to be skewed like a part of exponential ones, which a cut at c of their spreads moves by
+    e^−(c + 1) of one; noise grows with c. Where intervals are told, bias must be small beside them; elsewhere
+    nothing is cut wider than what there is to learn from allows.
+
+    Args:
+        near: The rows.
+        flat: The trace of the inverse of their second moments.
+        share: Of the price, that later steps have together.
+        told: Whether intervals are told.
+    """
+    cuts = np.arange(4 * _SHORTEST, 4 * _LONGEST + 1) / 4
+    noise = near.noise(near.standard.length, share)
+    skewed = _SKEWED_TOLD if told else _SKEWED
+    few = float(cuts[np.argmin((skewed * np.exp(-cuts - 1)) ** 2 + flat * (cuts * noise) ** 2)])
+    allowed = math.sqrt(near.plenty) / 6
+    if told:
+        return min(max(few, min(allowed, _SLIGHT / (noise * math.sqrt(near.count)))), _LONGEST)
+    return min(few, max(allowed, _SHORTEST))
+
+
+def _covariance(near: Field, within: Sandwich, noise: float) -> Floats:
+    """Of weights: what rows' own gradients vary by and the noise, through the curvature of what is not cut.
+
+    Args:
+        near: The rows.
+        within: What rows give gradients.
+        noise: The variance of the noise of each entry of a gradient.
+    """
+    bent, eye = near.curvature, np.eye(near.standard.width)
+    # Without the ridge, which after some steps is gone from the weights.
+    values, directions = np.linalg.eigh(bent.matrix - bent.ridge * eye - within.lost)
+    inverse = (directions / np.maximum(values, bent.ridge)) @ directions.T
+    values, directions = np.linalg.eigh(within.spread)
+    spread = (directions * np.maximum(values, within.noise)) @ directions.T / near.count
+    whole = inverse @ (spread + noise * eye) @ inverse
+    # An interval by a variance that is off by a relative error e holds about 0.14·e² less often.
+    loose = np.sqrt(2) * within.noise / near.count * (inverse @ inverse)
+    return np.asarray(whole + _LOOSE * loose @ np.linalg.solve(whole, loose))
 
 
 def residuals(target: NDArray[np.integer]) -> Residuals:
@@ -205,16 +264,28 @@ def residuals(target: NDArray[np.integer]) -> Residuals:
     return found
 
 
-def spread_of(near: Field, weights: Floats, found: Residuals, spread: float, share: Fraction) -> float:
-    """About the spread of residuals; at most what it was before."""
-    most = (4 * spread * 2.0**RESIDUAL_BITS) ** 2
+def spread_of(
+    near: Field, weights: Floats, found: Residuals, spread: float, share: Fraction, *, most: float
+) -> float:
+    """About the spread of residuals, each counted by how long its row is.
+
+    Args:
+        near: The rows.
+        weights: What residuals are at.
+        found: The residuals.
+        spread: What it was before.
+        share: Of the price.
+        most: What it is at most.
+    """
+    farthest = 4 * spread * 2.0**RESIDUAL_BITS
 
     def line(place: slice, margins: Floats) -> Floats:
-        return np.asarray(np.floor(np.minimum(found(place, margins) ** 2 / most, 1) * 2.0**20))
+        far = found(place, margins) * (near.lengths(place) / farthest)[:, None]
+        return np.asarray(np.floor(np.minimum(far**2, 1) * 2.0**20))
 
     noisy = near.average(weights, line, share)
     square = (max(noisy, 0.0) + near.averaging(share)) * (4 * spread) ** 2
-    return min(spread, float(np.sqrt(square)))
+    return min(most, float(np.sqrt(square)))
 
 
 def examples() -> tuple[Example, ...]:

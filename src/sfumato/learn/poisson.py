@@ -119,7 +119,7 @@ def _descended(near: Field, weights: Floats, mean: float, spread: float) -> Floa
     few = float(np.clip(np.sqrt(near.plenty) / 6, _SHORTEST, _LONGEST))
     later = np.zeros_like(weights)
     for step in range(_FIRST + _LAST):
-        spread = spread_of(near, weights, found, spread, _SPREADING)
+        spread = spread_of(near, weights, found, spread, _SPREADING, most=spread)
         if step == _FIRST:
             bent, heavy = near.bent(weights, weigh, _BENDING), heaviest
         slope = near.gradient(weights, found, few * near.standard.length * spread, _EACH)

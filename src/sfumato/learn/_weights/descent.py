@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,19 @@ from sfumato.fits.meter import Meter
 from sfumato.learn._core.declared import Category
 from sfumato.learn._core.design import BITS, UNIT, Design
 from sfumato.learn._core.rows import Rows
-from sfumato.learn._core.sums import MOST_COLUMNS, WEIGHT_BITS, Then, gradients, on_grid
+from sfumato.learn._core.sums import (
+    MOST_COLUMNS,
+    RESIDUAL_BITS,
+    WEIGHT_BITS,
+    Then,
+    gradients,
+    on_grid,
+)
 from sfumato.learn._weights.standard import (
     REACH,
     Bending,
     Curvature,
+    Products,
     Standard,
     averages,
     curvature,
@@ -25,7 +33,7 @@ from sfumato.learn._weights.standard import (
     standard,
 )
 
-__all__ = ["WIDEST", "Field", "field", "margins_of", "what_rows_count"]
+__all__ = ["WIDEST", "Field", "Sandwich", "field", "margins_of", "what_rows_count"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Residuals: TypeAlias = Callable[[slice, Floats], Floats]
@@ -34,6 +42,20 @@ WIDEST = MOST_COLUMNS - 1
 """How many coordinates there may be beside the intercept: what `gradients` takes."""
 _ENOUGH = 15.0  # below so many rows, in units of noise, for each weight, steps are shorter
 _ROOM = 1 / 64  # the shortest bound
+
+
+class Sandwich(NamedTuple):
+    """What the covariance of weights is made of; public.
+
+    Attributes:
+        spread: About the mean of g·gᵀ over all rows, where g is what a row gives a gradient.
+        noise: That of its entries beside the diagonal.
+        lost: About the mean of z·zᵀ over rows of which a part is cut, which no longer bend the loss.
+    """
+
+    spread: Floats
+    noise: float
+    lost: Floats
 
 
 class Field:
@@ -101,7 +123,7 @@ class Field:
         shares: tuple[Fraction, Fraction],
     ) -> tuple[Floats, Curvature]:
         """What `gradient` and `bent` give, with the rows gone through once; a share of the price for each."""
-        bending = Bending(self.rows, self.standard.length)
+        bending = Bending(self.rows, self.standard.length, weighed=True)
 
         def then(place: slice, block: Floats, margins: Floats) -> None:
             bending.add(place, block, weigh(place, margins)[:, 0])
@@ -126,6 +148,36 @@ class Field:
     def moved(self, step: Floats) -> float:
         """By how much a step moves margins on average: the root of the mean of squares."""
         return float(np.sqrt(np.sum(step * (self.curvature.matrix @ step))))
+
+    def sandwich(
+        self, weights: Floats, residuals: Residuals, length: float, shares: tuple[Fraction, Fraction]
+    ) -> Sandwich:
+        """How what rows give `gradient` varies, and what of its curvature is lost by cutting it.
+
+        Each row is a unit.
+
+        Args:
+            weights: As for `gradient`, one column.
+            residuals: Likewise.
+            length: Likewise.
+            shares: Of the price, for the one and the other.
+        """
+        longest, squares = self.curvature.longest, self.rows.squares()
+        most, scale = (longest * UNIT / REACH) ** 2, 2.0**-RESIDUAL_BITS / length
+        varied, lost = (Products(self.standard.width, longest, weighed=True) for _ in range(2))
+        for place, block in self.rows.blocks():
+            found, square = residuals(place, margins_of(block, weights))[:, 0] * scale, squares[place]
+            if self._counts is not None:
+                found = found * self._counts[place]
+            found = found**2
+            cut = np.flatnonzero(found * square > (UNIT / REACH) ** 2)
+            if len(cut):
+                lost.add(block[cut], square[cut], most / np.maximum(square[cut], most))
+            varied.add(block, square, found * longest**2)
+        spread, noise = varied.noisy(self._meter, shares[0], self.count)
+        less, _ = lost.noisy(self._meter, shares[1], self.count)
+        ratio = (length / longest) ** 2
+        return Sandwich(spread * ratio, noise * ratio, less)
 
     def held(self, step: Floats, most: float) -> Floats:
         """A step, made shorter where it would move margins by more than so much on average."""
@@ -154,6 +206,11 @@ class Field:
             ways = np.array(unseen).T
             found = found - ways @ np.linalg.solve(ways.T @ ways, ways.T @ found)
         return found
+
+    def lengths(self, place: slice) -> Floats:
+        """What a residual of 1 adds to the gradient, over what that of a row of usual length does."""
+        found = np.sqrt(self.rows.squares()[place]) * (REACH / UNIT / self.standard.length)
+        return found if self._counts is None else found * self._counts[place]
 
     def average(self, weights: Floats, line: Residuals, share: Fraction) -> float:
         """About the mean over units of a number between 0 and 1.

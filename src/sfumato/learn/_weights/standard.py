@@ -17,7 +17,18 @@ from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import Adding, matrix
 from sfumato.numeric.balls import sqrt_up
 
-__all__ = ["REACH", "Bending", "Curvature", "Standard", "averages", "curvature", "means", "parts", "standard"]
+__all__ = [
+    "REACH",
+    "Bending",
+    "Curvature",
+    "Products",
+    "Standard",
+    "averages",
+    "curvature",
+    "means",
+    "parts",
+    "standard",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -30,6 +41,7 @@ _LEAST = 2.0  # no spread is taken to be less than so many times the noise of it
 _WIDEST = 0.25  # no variance in [0, 1] is more
 _SHORTER = 1 - 2.0**-30  # more than floats can be off in a square root of a sum
 _NEAR = 1 << 16  # so many numbers, and what each is multiplied with, stay near a processor
+_FINER = 8  # rows that are weighed are held as multiples of so much less
 _OFF, _ON = 7, 5  # weights of a matrix beside and on its diagonal: 7/5 is just below √2
 
 
@@ -256,23 +268,19 @@ class Bending:
     Args:
         rows: Standardised rows; private.
         length: How long a row is about; those beyond about the longest fortieth are shortened.
+        weighed: Whether rows are weighed at all.
 
     Privacy:
-        Claim: the triangle of Σ v·vᵀ, entries beside the diagonal taken 7 times and those on it 5 times,
-        moves by at most 5·bound when a unit is added or removed, where v are its rows, shortened so that
-        ‖v‖² ≤ part·bound (`parts`). Proof: with M what the unit adds, its Frobenius norm is at most
-        Σ‖v‖² ≤ bound; 49·Σ_{i<j}M² + 25·ΣM_ii² = 24.5·(‖M‖² − ΣM_ii²) + 25·ΣM_ii² ≤ 25·bound². Shortening
-        multiplies with a float that is a little smaller than it may be and rounds towards zero; what is
-        short enough is left as it is, and squares are exact.
+        Claim: that of `Products`.
     """
 
-    def __init__(self, rows: Rows, length: float) -> None:
+    def __init__(self, rows: Rows, length: float, *, weighed: bool) -> None:
         # Squares of independent coordinates with spread 1 add up to so much or less, mostly.
         self.longest = float(length * np.sqrt(1 + 2 * np.sqrt(2) / length))
-        self._bound = Fraction((self.longest / REACH) ** 2)
-        self._most = float(self._bound) * UNIT**2
-        self._shares, self._rows, self._width = parts(rows), rows, rows.design.width
-        self._total = Adding((self._width, self._width))
+        self._most = (self.longest * UNIT / REACH) ** 2
+        self._shares, self._rows = parts(rows), rows
+        weighed = weighed or self._shares is not None
+        self._total = Products(rows.design.width, self.longest, weighed=weighed)
 
     def add(self, place: slice, block: Floats, weights: Floats | None = None) -> None:
         """One more block, which is written to.
@@ -282,28 +290,15 @@ class Bending:
             block: Their coordinates.
             weights: Numbers between 0 and 1, each a function of its own row; 1 if None.
         """
-        factors = self._most / np.maximum(self._rows.squares_of(place, block), self._most)
+        squares = self._rows.squares_of(place, block)
         if weights is not None:
-            factors *= weights
-        if self._shares is not None:
-            factors *= self._shares[place] / 2.0**_FINE
-        shorter = (np.sqrt(factors) * _SHORTER)[:, None]
-        if weights is None and self._shares is None:
-            far = np.flatnonzero(factors < 1)
-            block[far] = np.trunc(block[far] * shorter[far])
-        else:
-            block *= shorter
-            np.trunc(block, out=block)
-        self._total.add(block.T @ block)
+            weights = weights * (self._most / np.maximum(squares, self._most))
+        self._total.add(block, squares, weights, None if self._shares is None else self._shares[place])
 
     def noisy(self, meter: Meter, share: Fraction, count: float) -> Curvature:
         """The curvature of all that was added, divided by about how many units there are."""
-        upper = np.triu_indices(self._width)
-        weights = np.where(upper[0] == upper[1], _ON, _OFF)
-        exact = Total(self._total.values[upper] * weights, _ON * self._bound * UNIT**2, Fraction(1, UNIT**2))
-        scale = REACH**2 / count
-        whole = matrix(meter.noisy(exact, share) / weights, self._width) * scale
-        ridge = meter.sigma(_ON * self._bound, share) / _OFF * scale * np.sqrt(self._width)
+        whole, noise = self._total.noisy(meter, share, count)
+        ridge = noise * np.sqrt(len(whole))
         values, directions = np.linalg.eigh(whole)
         return Curvature(
             np.maximum(values, 0) + ridge, directions, float(ridge), float(values[0]), self.longest
@@ -327,7 +322,66 @@ def curvature(
     Privacy:
         Claim: that of `Bending`.
     """
-    bending = Bending(rows, length)
+    bending = Bending(rows, length, weighed=weigh is not None)
     for place, block in rows.blocks():
         bending.add(place, block, None if weigh is None else weigh(place, block))
     return bending.noisy(meter, share, count)
+
+
+class Products:
+    """Σ w·z·zᵀ over standardised rows, block by block, where each w·‖z‖² is cut to a square.
+
+    Args:
+        width: How many coordinates there are.
+        longest: The root of what w·‖z‖² is cut to.
+        weighed: Whether rows have weights, or parts of their units.
+
+    Privacy:
+        Claim: the triangle of Σ v·vᵀ, entries beside the diagonal taken 7 times and those on it 5 times,
+        moves by at most 5·bound when a unit is added or removed, where v are its rows, shortened so that
+        ‖v‖² ≤ part·bound (`parts`). Proof: with M what the unit adds, its Frobenius norm is at most
+        Σ‖v‖² ≤ bound; 49·Σ_{i<j}M² + 25·ΣM_ii² = 24.5·(‖M‖² − ΣM_ii²) + 25·ΣM_ii² ≤ 25·bound². Shortening
+        multiplies with a float that is a little smaller than it may be and rounds towards zero; what is
+        short enough is left as it is, and squares are exact. All sums are exact: with weights, lengths are
+        multiples of 2**-17 of `REACH`, and at most 2**12 products below 2**36 are added up as floats.
+    """
+
+    def __init__(self, width: int, longest: float, *, weighed: bool) -> None:
+        self._bound, self._fine = Fraction((longest / REACH) ** 2), _FINER if weighed else 1
+        self._most = float(self._bound) * UNIT**2
+        self._total = Adding((width, width))
+
+    def add(
+        self, block: Floats, squares: Floats, weights: Floats | None = None, shares: Floats | None = None
+    ) -> None:
+        """One more block, of at most 2**12 rows, which is written to.
+
+        Args:
+            block: Coordinates.
+            squares: The sum of each row's.
+            weights: Of 0 or more, each a function of its own row; 1 if None.
+            shares: The part of its unit that each row is, if not all.
+        """
+        factors = self._most / np.maximum(squares, self._most)
+        if weights is not None:
+            factors = np.minimum(weights, self._most / np.maximum(squares, 1))
+        if shares is not None:
+            factors *= shares / 2.0**_FINE
+        shorter = (np.sqrt(factors) * (_SHORTER * self._fine))[:, None]
+        if self._fine == 1:
+            far = np.flatnonzero(factors < 1)
+            block[far] = np.trunc(block[far] * shorter[far])
+        else:
+            block *= shorter
+            np.trunc(block, out=block)
+        self._total.add(block.T @ block)
+
+    def noisy(self, meter: Meter, share: Fraction, count: float) -> tuple[Floats, float]:
+        """The sums over a count, and the noise of entries beside the diagonal: on it there is 7/5 of it."""
+        width, unit = len(self._total.values), (UNIT * self._fine) ** 2
+        upper = np.triu_indices(width)
+        weights = np.where(upper[0] == upper[1], _ON, _OFF)
+        exact = Total(self._total.values[upper] * weights, _ON * self._bound * unit, Fraction(1, unit))
+        scale = REACH**2 / count
+        noise = meter.sigma(_ON * self._bound, share) / _OFF * scale
+        return matrix(meter.noisy(exact, share) / weights, width) * scale, noise

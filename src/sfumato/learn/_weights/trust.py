@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sfumato.learn._weights.descent import Field
     from sfumato.learn._weights.standard import Curvature
 
-__all__ = ["Trusted", "trust_signs"]
+__all__ = ["Trusted", "may_be_told", "plenty_of", "trust_signs"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -33,6 +33,16 @@ def trust_signs(near: Field, bent: Curvature, plenty: float) -> Floats:
     )
 
 
+def plenty_of(near: Field) -> float:
+    """How many rows there are for each weight, in units of the noise of a count, and no more than rows."""
+    return min(near.plenty, near.count / near.standard.width)
+
+
+def may_be_told(near: Field, design: Design) -> bool:
+    """Whether intervals of a model over these rows may be told, by what is known before its steps."""
+    return not design.has_categories and near.rows.units is None and plenty_of(near) >= _PLENTY
+
+
 class _Withheld(NotCertified, AttributeError):
     """Standard errors that are not told; `hasattr` says no, so `dir` and notebooks can show the model."""
 
@@ -44,7 +54,13 @@ class Trusted(Summarised):
     columns of numbers, one row for each unit, no penalty, at least a thousand rows for each weight in units
     of the noise that a count would have (about n·epsilon ≥ 4,300 for each at delta 1e-6 and epsilon up to 1),
     columns that are not nearly functions of each other, and bounds within 32 spreads. What is estimated is
-    the line through the clamped columns; errors are taken to have the same spread everywhere.
+    the line through the clamped columns.
+
+    Of least squares, there must also be a thousand rows for each weight. Errors may have any spread that
+    depends on the columns, and be as skewed as exponential ones or have tails like Student's t with four
+    degrees of freedom: what rows' gradients vary by is measured, and what is lost of them by cutting. The
+    simulation (`benchmarks/learn_coverage.py`) has 1 to 10 columns and epsilon 0.5 to 8. Errors that are far
+    more skewed (log-normal with a long tail) are outside it: a cut moves the intercept there.
     """
 
     design_: Design
