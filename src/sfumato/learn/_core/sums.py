@@ -235,11 +235,11 @@ def _held(found: Floats, squares: Floats, bound: Fraction) -> Floats:
     """Residuals shortened so that a row's own part, x·rᵀ, is no longer than the bound; whole again."""
     # ‖x·rᵀ‖ = ‖x‖·‖r‖, in units of 2**-34.
     most = float(bound) * _SHORTER * 2.0 ** (BITS + RESIDUAL_BITS)
-    one = found.shape[1] == 1
-    lengths = np.abs(found[:, 0]) if one else np.sqrt(np.einsum("ij,ij->i", found, found))
-    lengths *= np.sqrt(squares)
-    if lengths.max(initial=0) <= most:
+    far = found[:, 0] ** 2 if found.shape[1] == 1 else np.einsum("ij,ij->i", found, found)
+    far *= squares
+    if far.max(initial=0) <= most * most:
         return found
+    lengths = np.sqrt(far)
     return np.asarray(np.trunc(found * (most / np.maximum(lengths, most))[:, None]))
 
 
