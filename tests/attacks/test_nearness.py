@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from crowds import crowd
-from sfumato.attacks import nearest_distances, nearness
+from sfumato.attacks import nearest_records, nearness
 from sfumato.errors import InvalidParameter
 
 NAMES = ["zip", "age", "sex", "income"]
@@ -37,8 +37,9 @@ def test_rows_of_others_leave_a_coin_and_would_have_been_noticed():
 def test_distances_are_those_of_gower():
     one = pa.table({"x": [0.0, 5.0, None], "c": ["a", "b", "b"]})
     other = pa.table({"x": [0.0, 10.0], "c": ["b", "b"]})
-    assert nearest_distances(one, other).tolist() == [0.5, 0.25, 0.5]
-    assert nearest_distances(other, other).tolist() == [0, 0]
+    assert nearest_records(one, other).distances.tolist() == [0.5, 0.25, 0.5]
+    assert nearest_records(other, other).distances.tolist() == [0, 0]
+    assert nearest_records(other, other).places.tolist() == [0, 1]
 
 
 def test_a_control_of_the_same_people_is_refused():

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from sklearn.metrics import r2_score, roc_auc_score
 
 import sfumato as sf
+from sfumato.attacks import NearestRecords
 from sfumato.errors import InvalidParameter, MissingExtra
 from sfumato.random import simulation
 from sfumato.synth._model.domain import Marginal
 from sfumato.synth._report import learned
-from sfumato.synth._report.attacked import advantage_allowed, attacks_on, nearest_of
+from sfumato.synth._report.attacked import _nearer, advantage_allowed, attacks_on, nearest_of
 from sfumato.synth._report.learned import areas, tasks_of
 from sfumato.synth._report.marginals import Measured, errors_over, on_simplex, some_cliques
 from sfumato.synth._report.yardstick import Yardstick, fine_codes, groups_of
@@ -322,6 +323,21 @@ def test_rows_of_others_give_nobody_away():
     for attack in attacks_on(REAL, FRESH, OTHERS, targets=[], paid=(Fraction(1), Fraction(1, 10**9)), seed=0):
         assert not attack.outcome.works
         assert attack.keeps
+
+
+def test_records_that_many_rows_are_near_to_widen_the_interval():
+    """Dealt out again and again, the share of the nearest is off as its interval says, not as a binomial."""
+    draw = simulation(9)
+    places, many = draw.integers(0, 10, 1000), 20  # the same 10 of 40 records, over and over
+    far = np.ones(1000)
+    missed = 0
+    for _ in range(100):
+        dealt = draw.permutation(40)[:10] < 20  # which of the 10 are behind the table
+        own = NearestRecords(places, np.where(dealt[places], 0.0, far))
+        other = NearestRecords(places + 10, np.where(dealt[places], far, 0.0))
+        found = _nearer(own, other, many, 0.99)
+        missed += not found.low <= 0.5 <= found.high
+    assert missed <= 12  # a binomial one would miss nearly all
 
 
 def test_what_the_price_allows_is_the_distance_between_neighbours():

@@ -18,7 +18,7 @@ from sfumato.attacks.intersection import Intersection, intersection
 from sfumato.attacks.labels import Known, Meaning, covers, known, meaning, steps_of
 from sfumato.attacks.linkage import linkage, narrowing, sparse_linkage
 from sfumato.attacks.membership import Confidence, Train, likelihood_ratio, shadow
-from sfumato.attacks.nearness import nearest_distances, nearness
+from sfumato.attacks.nearness import NearestRecords, nearest_records, nearness
 from sfumato.attacks.outcome import Outcome, Tally, compare
 from sfumato.attacks.power import Power
 from sfumato.attacks.printed import SCORE_BANDS, company_z, table_1, table_1_anonymized, table_2
@@ -48,6 +48,7 @@ __all__ = [
     "Known",
     "Meaning",
     "Method",
+    "NearestRecords",
     "Outcome",
     "Power",
     "Score",
@@ -77,7 +78,7 @@ __all__ = [
     "linkage",
     "meaning",
     "narrowing",
-    "nearest_distances",
+    "nearest_records",
     "nearness",
     "reconstruct",
     "reconstruct_fourier",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sfumato.anonymity.codes import Codes
 from sfumato.anonymity.given import whole
 from sfumato.attacks._calls import Chance
 from sfumato.attacks._mixed import Column, Floats, distances, mixed
@@ -22,7 +23,7 @@ from sfumato.random import simulation
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["nearest_distances", "nearness"]
+__all__ = ["NearestRecords", "nearest_records", "nearness"]
 
 _LEAK = 0.5  # of the people: what a hundred of them can show beside a coin
 _NOTHING = 0.05  # of a usual distance
@@ -143,8 +144,22 @@ def nearness(
     )
 
 
-def nearest_distances(of: pa.Table, among: pa.Table, *, columns: str | Sequence[str] | None = None) -> Floats:
-    """How far the nearest row of another table is from each row, as a share of the number of columns.
+class NearestRecords(NamedTuple):
+    """The nearest row of another table, for each row.
+
+    Attributes:
+        places: Which row it is; of several that are as near, the first.
+        distances: How far it is, as a share of the number of columns.
+    """
+
+    places: Codes
+    distances: Floats
+
+
+def nearest_records(
+    of: pa.Table, among: pa.Table, *, columns: str | Sequence[str] | None = None
+) -> NearestRecords:
+    """The nearest row of another table for each row, and how far it is.
 
     The distance is Gower's (1971): of a number the difference over the extent of the other table, of anything
     else 0 or 1; the mean over all columns.
@@ -160,7 +175,12 @@ def nearest_distances(of: pa.Table, among: pa.Table, *, columns: str | Sequence[
     """
     names = of.column_names if columns is None else named(columns, "columns")
     held = mixed([read(of, names), read(among, names)], names)
-    return _nearest(held, 0, 1) / len(names)
+    places = np.empty(len(held[0].parts[0]), np.int64)
+    far = np.empty(len(places))
+    for some, apart in distances(held, 0, 1):
+        places[some] = apart.argmin(axis=1)
+        far[some] = np.take_along_axis(apart, places[some, None], axis=1)[:, 0]
+    return NearestRecords(places, far / len(names))
 
 
 def _nearest(held: Sequence[Column], of: int, among: int) -> Floats:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.attacks import (
+    NearestRecords,
     Outcome,
     Tally,
     inference,
     linkability,
-    nearest_distances,
+    nearest_records,
     nearness,
     singling_out,
 )
@@ -91,21 +92,33 @@ def nearest_of(
     rows = some(synthetic, _LOOKED_AT)
     many = min(_KNOWN, real.num_rows, holdout.num_rows)
     names = synthetic.column_names
-    inside, outside = (
-        nearest_distances(rows, some(people, many), columns=names) for people in (real, holdout)
-    )
-    won, ties, many = int((inside < outside).sum()), int((inside == outside).sum()), len(inside)
-    # Each tie is tossed for, so that the count is a binomial one.
-    hits = won + int(rng.binomial(ties, 0.5))
-    low, high = share(hits, many, confidence)[1:]
-    nearer = (won + ties / 2) / many
+    own, other = (nearest_records(rows, some(people, many), columns=names) for people in (real, holdout))
+    inside, outside = own.distances, other.distances
+    looked_at = len(inside)
     return Nearest(
         inside,
         outside,
-        Estimate(nearer, min(low, nearer), max(high, nearer)),
-        share(int((inside == 0).sum()), many, confidence),
-        share(int((outside == 0).sum()), many, confidence),
+        _nearer(own, other, many, confidence),
+        share(int((inside == 0).sum()), looked_at, confidence),
+        share(int((outside == 0).sum()), looked_at, confidence),
     )
+
+
+def _nearer(own: NearestRecords, other: NearestRecords, many: int, confidence: float) -> Estimate:
+    """The share of rows whose nearest record is behind the table, with what dealing records out does to it.
+
+    A record may be the nearest of many rows, so that rows are no independent trials. If a table tells nothing
+    of its people, who of both is behind it is as if dealt out: w rows at each of 2·m records, of which m are
+    dealt, are half of all on average, with a variance of Σ(w − mean w)²·2m/(2m − 1)/4.
+    """
+    from scipy.stats import norm
+
+    won = np.where(own.distances < other.distances, 1.0, np.where(own.distances == other.distances, 0.5, 0.0))
+    weights = np.concatenate([np.bincount(own.places, won, many), np.bincount(other.places, 1 - won, many)])
+    spread = float(((weights - weights.mean()) ** 2).sum()) * 2 * many / max(2 * many - 1, 1) / 4
+    half = float(norm.ppf((1 + confidence) / 2)) * spread**0.5 / len(won)
+    value = float(won.mean())
+    return Estimate(value, max(0.0, value - half), min(1.0, value + half))
 
 
 @dataclass(frozen=True, slots=True)
