@@ -24,6 +24,7 @@ SUBJECTS = (
     "learn",
     "census",
     "coverage",
+    "learn_coverage_survival",
 )
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from sfumato.learn.scaling import MinMaxScaler, StandardScaler
     from sfumato.learn.search import HoldoutSearch, RandomSearch, SearchQuote
     from sfumato.learn.survival.cox import CoxRegression
-    from sfumato.learn.survival.kaplan_meier import KaplanMeier, LogRank
+    from sfumato.learn.survival.kaplan_meier import HazardRatio, KaplanMeier, LogRank
 
 # Loaded on first use; every module listed here is asked for its `examples`.
 _HOMES = {
@@ -72,7 +72,7 @@ _HOMES = {
     "scaling": "MinMaxScaler StandardScaler",
     "search": "HoldoutSearch RandomSearch SearchQuote",
     "survival.cox": "CoxRegression",
-    "survival.kaplan_meier": "KaplanMeier LogRank",
+    "survival.kaplan_meier": "HazardRatio KaplanMeier LogRank",
 }
 
 __all__ = [
@@ -86,6 +86,7 @@ __all__ = [
     "GradientBoostingClassifier",
     "GradientBoostingRegressor",
     "Guarantee",
+    "HazardRatio",
     "HoldoutSearch",
     "KBinsDiscretizer",
     "KMeans",

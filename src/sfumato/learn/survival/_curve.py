@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeAlias
 
@@ -12,12 +13,14 @@ from sklearn.isotonic import isotonic_regression
 
 from sfumato.random import simulation
 
-__all__ = ["Curve"]
+__all__ = ["Curve", "stops"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _FEWEST = 12.0  # at risk
 _CLEAR = 8.0  # at risk, in deviations of its noise
+_SURE = 10.0  # likewise, where noise hardly hides whether there are enough
+_STOPS = 6
 _DRAWS = 4000
 _STEEPEST = 0.9
 
@@ -52,22 +55,30 @@ class Curve:
         return np.asarray(np.linalg.norm(self.risk @ self.spread, axis=1))
 
     @cached_property
-    def enough(self) -> NDArray[np.bool_]:
-        """Whether enough people are at risk through the whole of each cell for what follows to hold."""
-        noise = np.linalg.norm(self.whole @ self.spread, axis=1)
-        return np.asarray(self.least >= np.maximum(_FEWEST, _CLEAR * noise))
+    def clear(self) -> int:
+        """In how many cells from the start enough people are at risk throughout for what follows to hold."""
+        return self.seen(_CLEAR)
+
+    def seen(self, clear: float) -> int:
+        """In how many cells from the start those at risk throughout are so many deviations of their noise."""
+        return _first(self.least >= np.maximum(_FEWEST, clear * self._least_noise))
 
     @cached_property
-    def clear(self) -> int:
-        """In how many cells from the start that is so."""
-        return self._size if self.enough.all() else int(np.argmin(self.enough))
+    def _least_noise(self) -> Floats:
+        return np.asarray(np.linalg.norm(self.whole @ self.spread, axis=1))
+
+    @cached_property
+    def staying(self) -> int:
+        """In how many cells from the start at most half of the people leave: of others little is known."""
+        return _first(self.least >= self.most / 2)
 
     @cached_property
     def rates(self) -> Floats:
         """The share of those at risk that has an event in each cell; noise may make it less than 0."""
-        return self._shares(self.at_risk)
+        return self.shares(self.at_risk)
 
-    def _shares(self, risk: Floats) -> Floats:
+    def shares(self, risk: Floats) -> Floats:
+        """The share of so many at risk that has an event in each cell."""
         shown = np.maximum(risk, np.maximum(self.noise, 1.0))
         return np.asarray(np.clip(self.events / shown, -_STEEPEST, _STEEPEST))
 
@@ -79,6 +90,17 @@ class Curve:
         return np.asarray(isotonic_regression(raw, sample_weight=weights, y_min=0, y_max=1, increasing=False))
 
     @cached_property
+    def moved(self) -> Floats:
+        """By what independent noise of deviation 1 moves the hazard of each clear cell."""
+        cells = self.clear
+        rates, risk = self.rates[:cells], self.at_risk[:cells]
+        # Counts of events move the hazard by the first line; numbers at risk by the second.
+        moved = np.zeros((cells, len(self.spread)))
+        moved[np.arange(cells), np.arange(cells)] = 1 / (risk * (1 - rates))
+        moved -= (rates / (risk * (1 - rates)))[:, None] * self.risk[:cells]
+        return np.asarray(moved @ self.spread)
+
+    @cached_property
     def _hazard(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Up to each clear cell: the hazard, its sampling variance a hazard, its noise, its slack.
 
@@ -88,17 +110,13 @@ class Curve:
         clear = self.clear
         rates, risk = self.rates[:clear], self.at_risk[:clear]
         hazard = np.cumsum(-np.log1p(-rates))
-        # Counts of events move the hazard by the first line; numbers at risk by the second.
-        moved = np.zeros((clear, len(self.spread)))
-        moved[np.arange(clear), np.arange(clear)] = 1 / (risk * (1 - rates))
-        moved -= (rates / (risk * (1 - rates)))[:, None] * self.risk[:clear]
-        noise = np.cumsum(moved, axis=0) @ self.spread
+        noise = np.cumsum(self.moved, axis=0)
         greenwood = np.cumsum(rates / (risk * (1 - rates)))
         usual = np.cumsum(1 / risk) / np.arange(1, clear + 1)
         some = (hazard > 0) & (greenwood > 0)
         each = np.divide(greenwood, hazard, out=usual.copy(), where=some)
         each = np.clip(each, 1 / risk[:1], 1.2 * np.maximum.accumulate(1 / risk))
-        lower, upper = (self._shares(part)[:clear] for part in (self.most, self.least))
+        lower, upper = (self.shares(part)[:clear] for part in (self.most, self.least))
         down = np.abs(hazard + np.cumsum(np.log1p(-lower)))
         up = np.abs(hazard + np.cumsum(np.where(upper < _STEEPEST, np.log1p(-upper), -np.inf)))
         return hazard, each, noise, down, up
@@ -138,6 +156,24 @@ class Curve:
         low, high = self.interval(float(np.quantile(most, level)))
         # All ends hold at once, so that each may use its neighbours'.
         return np.maximum.accumulate(low[::-1])[::-1], np.minimum.accumulate(high)
+
+
+def stops(curves: Sequence[Curve]) -> list[int]:
+    """Over how many cells from the start groups can be compared: a few numbers; none: not at all.
+
+    Where to stop is chosen by noisy counts, so that a figure at the last cell that is clear would be chosen
+    by its own noise. What holds for all of these numbers holds for the one that no noise has chosen, which
+    lies among them but for a chance.
+    """
+    least, most = (
+        min(min(curve.seen(clear), curve.staying) for curve in curves) for clear in (_SURE, _CLEAR)
+    )
+    some = np.linspace(max(least, 1), most, _STOPS) if most else np.zeros(0)
+    return sorted({round(each) for each in some.tolist()})
+
+
+def _first(enough: NDArray[np.bool_]) -> int:
+    return len(enough) if enough.all() else int(np.argmin(enough))
 
 
 def _risk(size: int, gone: float) -> Floats:

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
-from sfumato.learn.survival._curve import Curve
+from sfumato.learn.survival._curve import Curve, stops
 
 __all__ = ["LogRank", "logrank"]
 
@@ -58,26 +58,32 @@ def logrank(curves: Sequence[Curve]) -> LogRank:
     """The test of these groups.
 
     The variance is that of the hypergeometric law, plus what the known noise of all counts adds by their
-    derivatives. Cells count from the start as long as every group has enough people at risk. When within a
-    cell people leave is not known, and may differ between groups: what that could make of the excess, at
-    most, is taken away from it.
+    derivatives. Cells count from the start as long as every group has enough people at risk, of whom at most
+    half leave. When within a cell they do is not known, and may differ between groups: what that could make
+    of the excess, at most, is taken away from it. Of several places to stop the one counts that rejects
+    least (`stops`).
 
     Raises:
         InvalidParameter: if there is no such cell.
     """
-    several = len(curves)
-    clear = min(curve.clear for curve in curves)
-    if not clear:
+    found = [_over(curves, clear) for clear in stops(curves)]
+    if not found:
         raise InvalidParameter(
             "Some group has too few people beside the noise for this test: raise epsilon, or join groups."
         )
+    return max(found, key=lambda test: test.p_value)
+
+
+def _over(curves: Sequence[Curve], clear: int) -> LogRank:
+    """The test over so many cells."""
+    several = len(curves)
     risk, least, most, events = (
         np.array([getattr(curve, name)[:clear] for curve in curves])
         for name in ("at_risk", "least", "most", "events")
     )
     whole, happened = risk.sum(axis=0), events.sum(axis=0)
     share = risk / whole
-    excess = (events - share * happened).sum(axis=1)
+    excess = (events - share * happened).sum(axis=1) + _drift(curves, share, happened / whole, whole)
     weights = happened * np.clip(1 - happened / whole, 0, 1)
     hyper = np.diag(share @ weights) - (share * weights) @ share.T
     variance = _positive(hyper) + _noise(curves, share, happened / whole)
@@ -96,6 +102,18 @@ def _unknown(share: Floats, least: Floats, most: Floats, happened: Floats) -> Fl
     lowest, highest = least / (least + others_most), most / (most + others_least)
     off = np.stack([(share - lowest) @ happened, (highest - share) @ happened])
     return np.asarray(np.abs(off).max(axis=0))
+
+
+def _drift(curves: Sequence[Curve], share: Floats, rates: Floats, whole: Floats) -> Floats:
+    """What the noise of shares and events together takes from each group's excess on average."""
+    several, clear = share.shape
+    found = np.zeros(several)
+    for at, curve in enumerate(curves):
+        mine = (np.arange(several) == at)[:, None] - share
+        at_risk = curve.risk[:clear] @ curve.spread
+        both, alone = (at_risk * curve.spread[:clear]).sum(axis=1), (at_risk**2).sum(axis=1)
+        found += (mine / whole) @ (both - rates * alone)
+    return found
 
 
 def _noise(curves: Sequence[Curve], share: Floats, rates: Floats) -> Floats:

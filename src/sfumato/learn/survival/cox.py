@@ -28,7 +28,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _FARTHEST = 50.0  # a risk is not taken to be beyond e^±50
 _WITHHELD = (
     "No intervals for hazard ratios: cut gradients and few steps move them by what no noisy answer here "
-    "tells; for two groups, KaplanMeier gives bands and a log-rank test that are shown to hold."
+    "tells; for two groups, KaplanMeier gives a hazard ratio and bands that are shown to hold."
 )
 
 

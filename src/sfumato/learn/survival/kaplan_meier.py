@@ -23,6 +23,7 @@ from sfumato.learn.survival._cells import counting
 from sfumato.learn.survival._curve import Curve
 from sfumato.learn.survival._grid import pair
 from sfumato.learn.survival._logrank import LogRank, logrank
+from sfumato.learn.survival._ratio import HazardRatio, hazard_ratio
 from sfumato.learn.survival._timed import Timed
 from sfumato.numeric.exact import Rational
 from sfumato.render import text_table
@@ -30,7 +31,7 @@ from sfumato.render import text_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Band", "KaplanMeier", "LogRank"]
+__all__ = ["Band", "HazardRatio", "KaplanMeier", "LogRank"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -276,6 +277,26 @@ class KaplanMeier(Timed):
         if len(self._curves) < 2:
             raise InvalidParameter("A log-rank test needs two groups: groups=['control', 'treated'].")
         return logrank(self._curves)
+
+    def hazard_ratio(self, group: Any, *, over: Any, level: float = 0.95) -> HazardRatio:
+        """By what a group's hazard is another's, where both are in proportion over time; free, as `logrank`.
+
+        Where they are not, it is about the ratio of their averages over time.
+
+        Args:
+            group: Whose hazard.
+            over: Compared with whose.
+            level: How often the interval holds the ratio of the population.
+
+        Raises:
+            InvalidParameter: if these are no two of the declared groups.
+            NotCertified: if some group has too few events beside the noise.
+        """
+        check_is_fitted(self, "times_")
+        if group == over:
+            raise InvalidParameter("A hazard ratio compares two different groups: over='control'.")
+        found = hazard_ratio(self._curve(group), self._curve(over), _level(level))
+        return HazardRatio(*found[:3], float(self.times_[found[3] - 1]))
 
     def plot(self, level: float = 0.95, *, path: str | os.PathLike[str] | None = None) -> Figure:
         """The curves with their simultaneous bands, one panel a group (at most six)."""
