@@ -17,6 +17,7 @@ __all__ = ["HazardRatio", "hazard_ratio"]
 Floats: TypeAlias = NDArray[np.float64]
 
 _CLEAR = 6.0  # each group's hazard, in its own deviations
+_MOST = 2.0  # what a hazard may be for when people left, beside the estimate
 _WIDER = 1.05  # what it adds that variances are estimated
 
 
@@ -58,18 +59,21 @@ def hazard_ratio(first: Curve, second: Curve, level: float) -> tuple[float, floa
     told = [each for each in found if each is not None]
     if not told or found[-1] is None:
         raise NotCertified(
-            "No hazard ratio here: some group has too few events beside the noise: raise epsilon, or join "
-            "groups."
+            "No hazard ratio here: some group has too few events beside the noise, or too many people who "
+            "leave: raise epsilon, join groups, or take a finer grid."
         )
     ratio, _, _, clear = told[-1]
     return ratio, min(each[1] for each in told), max(each[2] for each in told), clear
 
 
 def _over(first: Curve, second: Curve, clear: int, level: float) -> tuple[float, float, float, int] | None:
-    """The same over so many cells; None: too few events."""
+    """The same over so many cells; None: too few events, or too many who left."""
     above = _weighed(first, second.at_risk[:clear], clear)
     below = _weighed(second, first.at_risk[:clear], clear)
-    if any(each.middle < _CLEAR * np.sqrt(each.variance) for each in (above, below)):
+    if any(
+        each.middle < _CLEAR * np.sqrt(each.variance) or each.most > _MOST * each.middle
+        for each in (above, below)
+    ):
         return None
     times = float(ndtri((1 + level) / 2)) * _WIDER
     low = _root(above._replace(middle=above.least), below._replace(middle=below.most), times, upper=False)
