@@ -31,7 +31,7 @@ from sfumato.synth._private.places import Places
 STATES, COUNTIES, TRACTS, AGES = 4, 40, 1_000, 18
 EPSILONS = ("0.1", "1", "10")
 DELTA = "1e-9"
-REPEATS = 5
+REPEATS = 30
 OURS, CELLS, CLIPPED, PLAIN = "sfumato", "independent", "independent, ≥ 0", "plain hierarchy"
 
 Levels = list[NDArray[Any]]
