@@ -17,6 +17,7 @@ from sfumato.fits.meter import Meter, Total
 from sfumato.games import RandomStopping
 from sfumato.learn._choosing import scores, trials
 from sfumato.learn._choosing.scores import goodness
+from sfumato.learn._choosing.searching import Candidates
 from sfumato.learn._core.design import UNIT
 from sfumato.learn.examples import searches
 from sfumato.learn.folds import SCORED, _scored, cross_val_score, fold_prices
@@ -300,7 +301,7 @@ def trial_counts(many=120, gamma="0.25"):
     counting = Counted(**search.get_params(deep=False))
     for _ in range(many):
         counts.append(0)
-        counting._choose(SIDE, ({"cut": 0.3},), "accuracy", records, counting._terms())
+        counting._choose(Candidates(SIDE, ({"cut": 0.3},), "accuracy"), records, counting._terms())
     return counts
 
 

@@ -312,9 +312,9 @@ def test_whatever_the_rows_are_there_is_a_choice_and_a_price(rows, unit):
 def test_a_session_gives_the_records_of_arrays(kind, monkeypatch):
     seen = []
 
-    def spied(self, estimator, given, scoring, records, terms):
+    def spied(self, between, records, terms):
         seen.append(records)
-        return honest(self, estimator, given, scoring, records, terms)
+        return honest(self, between, records, terms)
 
     honest = kind._choose
     monkeypatch.setattr(kind, "_choose", spied)

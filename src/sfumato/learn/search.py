@@ -15,8 +15,8 @@ from sfumato.fits.meter import Meter, price
 from sfumato.games import ModelSelection, RandomStopping
 from sfumato.learn._choosing.prices import calibrated, stopping_for
 from sfumato.learn._choosing.scores import goodness, share_of
-from sfumato.learn._choosing.searching import Chosen, Searching, SearchQuote, Terms, price_told
-from sfumato.learn._choosing.trials import Given, candidates_of, fitted, held_out, model_of, models_of
+from sfumato.learn._choosing.searching import Candidates, Chosen, Searching, SearchQuote, Terms, price_told
+from sfumato.learn._choosing.trials import candidates_of, fitted, held_out, models_of
 from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import PrivateEstimator
@@ -108,25 +108,18 @@ class RandomSearch(Searching):
             f"{run.epsilon(terms.delta):.3g} at that delta."
         )
 
-    def _choose(
-        self,
-        estimator: PrivateEstimator,
-        given: tuple[Given, ...],
-        scoring: str,
-        records: Records,
-        terms: Terms,
-    ) -> Chosen:
+    def _choose(self, between: Candidates, records: Records, terms: Terms) -> Chosen:
         held = held_out(records, as_fraction(self.holdout, "holdout"))
         learned, tested = records.taken(~held), records.taken(held)
         paid = self._run(terms)
 
         def trial() -> tuple[float, Chosen]:
-            model = model_of(estimator, given[at := random.integers(len(given))])
+            model = between.model(at := random.integers(len(between.given)))
             meters = (Meter.alone(paid, exchange=records.exchange) for _ in range(2))
             # A warning in each trial would tell how many there are.
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return self._trial(at, model, scoring, learned, tested, *meters)
+                return self._trial(at, model, between.scoring, learned, tested, *meters)
 
         return self._stopping(terms).select(trial)[1]
 
@@ -228,18 +221,11 @@ class HoldoutSearch(Searching):
             f"{show(terms.epsilon / 2)} each."
         )
 
-    def _choose(
-        self,
-        estimator: PrivateEstimator,
-        given: tuple[Given, ...],
-        scoring: str,
-        records: Records,
-        terms: Terms,
-    ) -> Chosen:
+    def _choose(self, between: Candidates, records: Records, terms: Terms) -> Chosen:
         held = held_out(records, as_fraction(self.holdout, "holdout"))
         meter = Meter.alone(price(terms.epsilon, terms.delta), exchange=records.exchange)
-        models = [model_of(estimator, one) for one in given]
-        return self._among(models, scoring, records.taken(~held), records.taken(held), meter, terms)
+        models = [between.model(at) for at in range(len(between.given))]
+        return self._among(models, between.scoring, records.taken(~held), records.taken(held), meter, terms)
 
     def _among(
         self,
@@ -265,15 +251,13 @@ def searches() -> tuple[Search, ...]:
 
     def example(name: str, search: Searching) -> Search:
         given = candidates_of(search.candidates)
-        scoring = search._scoring(models_of(model, given)[0])
+        between = Candidates(model, given, search._scoring(models_of(model, given)[0]))
         tables = {side: np.zeros((size, 1)) for side, size in few.items()}
         tables["right"][-1] = 1
         records = {side: clone(model)._records(table, table[:, 0], None) for side, table in tables.items()}
 
         def draw(side: Side, count: int) -> NDArray[np.float64]:
-            chosen = [
-                search._choose(model, given, scoring, records[side], search._terms()) for _ in range(count)
-            ]
+            chosen = [search._choose(between, records[side], search._terms()) for _ in range(count)]
             return np.array(
                 [[one.score, one.at, *flat(one.fitted.design, one.fitted.learned)] for one in chosen]
             )

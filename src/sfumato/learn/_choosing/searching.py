@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sfumato.ledger import Receipt
     from sfumato.purchase import Purchase
 
-__all__ = ["Chosen", "SearchQuote", "Searching", "Terms"]
+__all__ = ["Candidates", "Chosen", "SearchQuote", "Searching", "Terms"]
 
 _AT, _SCORE, _MODEL = "choice.at", "choice.score", "model."
 
@@ -79,6 +79,24 @@ class SearchQuote:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class Candidates(NamedTuple):
+    """What is chosen between, and by which score.
+
+    Attributes:
+        estimator: The model; on a session it knows what the table declares of the target.
+        given: The parameters of each.
+        scoring: The name of the score.
+    """
+
+    estimator: PrivateEstimator
+    given: tuple[Given, ...]
+    scoring: str
+
+    def model(self, at: int) -> PrivateEstimator:
+        """One of them, unfitted."""
+        return model_of(self.estimator, self.given[at])
 
 
 class Chosen(NamedTuple):
@@ -190,10 +208,10 @@ class Searching(MetaEstimatorMixin, BaseEstimator):
             return self._fit_session(X, y, target, parameters)
         terms, given = self._terms(), candidates_of(self.candidates)
         first, *_ = models_of(self.estimator, given)
-        scoring = self._scoring(first)
+        between = Candidates(self.estimator, given, self._scoring(first))
         loss, records = self._loss(terms), first._records(X, y, units)
-        chosen = self._choose(self.estimator, given, scoring, records, terms)
-        model = model_of(self.estimator, given[chosen.at])
+        chosen = self._choose(between, records, terms)
+        model = between.model(chosen.at)
         if hasattr(first, "feature_names_in_"):
             model.feature_names_in_ = first.feature_names_in_
         self._take(given, chosen, model, loss, None)
@@ -226,9 +244,10 @@ class Searching(MetaEstimatorMixin, BaseEstimator):
         loss = self._loss(terms)
         wanted.rehearse(self._run(terms))
         scoring = self._scoring(model_of(wanted.estimator, given[0]))
+        between = Candidates(wanted.estimator, given, scoring)
 
         def choose(records: Records) -> Released:
-            chosen = self._choose(wanted.estimator, given, scoring, records, terms)
+            chosen = self._choose(between, records, terms)
             learned = {_MODEL + name: array for name, array in chosen.fitted.learned.items()}
             learned |= {_AT: np.array(chosen.at), _SCORE: np.array(chosen.score)}
             return learned, found_bounds(wanted.reading, chosen.fitted.design)
@@ -275,14 +294,7 @@ class Searching(MetaEstimatorMixin, BaseEstimator):
         """The quote in words."""
         raise NotImplementedError
 
-    def _choose(
-        self,
-        estimator: PrivateEstimator,
-        given: tuple[Given, ...],
-        scoring: str,
-        records: Records,
-        terms: Terms,
-    ) -> Chosen:
+    def _choose(self, between: Candidates, records: Records, terms: Terms) -> Chosen:
         """One of the candidates, with its model: all that is released of the rows."""
         raise NotImplementedError
 
