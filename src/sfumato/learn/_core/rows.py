@@ -86,7 +86,8 @@ class Rows:
 
         They are found once, and not to be written to.
         """
-        if self._squared < len(self):
+        size = len(self)  # which reads the rows, where they are still to be read
+        if self._squared < size:
             self._squared = 0
             for part, block in self.blocks():
                 self.squares_of(part, block)
