@@ -34,6 +34,7 @@ _SLOPE, _BENT = Fraction(6, 100), Fraction(8, 100)  # for each of the next, and 
 _MOST_STEPS = 4  # of these
 _SHORT = 0.15  # a step that moves no margin by more than this leaves the curvature about as it was
 _NOISY, _NOISIER = 2.5, 1.5  # so many times its noise, of one weight and on average, says little more
+_LONG = 0.5  # where margins moved by more than this since the curvature was measured, it is not known
 _OFF = 0.2  # what steps that have not settled may leave out, in standard errors
 _SATURATED = 5 / 9  # no more than half as long again: from too far out, steps would lead farther
 _PLENTY = 400.0  # from here on gradients are not cut at all, and their own curvature can be measured
@@ -264,13 +265,20 @@ def _newton(near: Field, weights: Floats, found: Any) -> _Fitted:
     covariance = 4 * bent.inverse / near.count + (last**2 + (off * noise) ** 2) * through @ through
     beyond = _beyond(near, step, bent, float(np.hypot(noise, last)))
     errors = np.sqrt(np.append(np.diag(covariance), np.sum(covariance * near.curvature.matrix)))
-    settled = bool((beyond * min(off + _moved(near, step).max(), 1.0) <= _OFF * errors).all())
+    since = float(moved + _moved(near, step).max())
+    settled = since <= _LONG and bool((beyond * since <= _OFF * errors).all())
     return _Fitted(weights - step, covariance, bent, settled)
 
 
 def _moved(near: Field, step: Floats) -> Floats:
-    """By how much each weight's step moves the margins that it moves most, and all of them on average."""
-    return np.asarray(np.append(np.abs(step[:, 0]) * near.standard.reach, near.moved(step)))
+    """By how much each weight's step moves the margins that it moves most, and all of them on average.
+
+    Longer rows than usual count less, and what is left of a column's variance tells how far they are.
+    """
+    left = np.sqrt(np.diag(near.curvature.matrix))
+    reach = np.maximum(near.standard.reach, near.curvature.longest / left)
+    reach[-1] = 1.0
+    return np.asarray(np.append(np.abs(step[:, 0]) * reach, near.moved(step)))
 
 
 def _beyond(near: Field, step: Floats, bent: Curvature, noise: float) -> Floats:
@@ -296,7 +304,7 @@ def _as_if_normal(near: Field, weights: Floats, slope: Floats) -> Floats:
 
 def _held(near: Field, step: Floats) -> Floats:
     """A step, made shorter where it would lead so far that there is no curvature left."""
-    most = float(_moved(near, step)[:-1].max())
+    most = float((np.abs(step[:, 0]) * near.standard.reach).max())
     return near.held(step * min(1.0, _FARTHER / most) if most > 0 else step, _FARTHEST)
 
 
