@@ -16,7 +16,7 @@ __all__ = ["Alike", "alike"]
 Integers: TypeAlias = NDArray[np.int64]
 
 _ROUNDED = 0.25  # no count is told more closely than by half a person
-_DOUBT = 2.0  # standard deviations by which a place must be unlike the others to be taken for it
+_DOUBT = 1.0  # standard deviations by which a place must be unlike the others to be taken for it
 
 
 @dataclass(frozen=True, slots=True)
