@@ -32,7 +32,7 @@ _MOMENTUM = 0.5
 _LINE = Fraction(5, 100)  # for the first gradient, where there is plenty
 _SLOPE, _BENT = Fraction(6, 100), Fraction(8, 100)  # for each of the next, and for the curvature beside it
 _MOST_STEPS = 4  # of these
-_SHORT = 0.15  # a step that moves no margin by more than this leaves the curvature about as it was
+_SHORT = 0.1  # a step that moves margins by no more leaves the curvature about as it was
 _NOISY, _NOISIER = 2.5, 1.5  # so many times its noise, of one weight and on average, says little more
 _LONG = 0.5  # where margins moved by more than this since the curvature was measured, it is not known
 _OFF = 0.2  # what steps that have not settled may leave out, in standard errors
@@ -254,7 +254,7 @@ def _newton(near: Field, weights: Floats, found: Any) -> _Fitted:
         slope, bent = near.gradient_and_bent(weights, found, weigh, length, (_SLOPE, _BENT))
         step = _held(near, 4 * bent.solve(slope))
         weights, left, moved = weights - step, left - _SLOPE - _BENT, _moved(near, step).max()
-        if moved <= _SHORT or not _beyond(near, step, bent, float(np.hypot(noise, known))).any():
+        if _short(near, step) or not _beyond(near, step, bent, float(np.hypot(noise, known))).any():
             break
         known = noise
     last, slope = near.noise(length, left), near.gradient(weights, found, length, left)
@@ -279,6 +279,12 @@ def _moved(near: Field, step: Floats) -> Floats:
     reach = np.maximum(near.standard.reach, near.curvature.longest / left)
     reach[-1] = 1.0
     return np.asarray(np.append(np.abs(step[:, 0]) * reach, near.moved(step)))
+
+
+def _short(near: Field, step: Floats) -> bool:
+    """Whether a step moves margins by so little that the curvature stays about as it was."""
+    most = float((np.abs(step[:, 0]) * near.standard.reach).max())
+    return max(most, near.moved(step)) <= _SHORT
 
 
 def _beyond(near: Field, step: Floats, bent: Curvature, noise: float) -> Floats:
