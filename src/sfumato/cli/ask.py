@@ -56,6 +56,7 @@ __all__ = [
     "query",
     "quote",
     "remainder",
+    "to_file",
 ]
 
 _ENDS = ("low", "high")
@@ -272,7 +273,7 @@ def _write_table(answer: _Answer, output: Path | None) -> None:
 
     tables = [text_table(columns, width=1000) for columns in seen.tables]
     lines = [*definitions(seen.definitions, 1000), "", "\n\n".join(tables), ""]
-    _to_file(output, "\n".join(lines).encode())
+    to_file(output, "\n".join(lines).encode())
 
 
 def _write_csv(answer: _Answer, output: Path | None) -> None:
@@ -285,7 +286,7 @@ def _write_csv(answer: _Answer, output: Path | None) -> None:
         sys.stdout.write(text.getvalue())
         sys.stdout.flush()
     else:
-        _to_file(output, text.getvalue().encode())
+        to_file(output, text.getvalue().encode())
 
 
 def _write_json(answer: _Answer, output: Path | None) -> None:
@@ -294,7 +295,7 @@ def _write_json(answer: _Answer, output: Path | None) -> None:
         return
     text = io.StringIO()
     emit_json(answer.document(), stream=text)
-    _to_file(output, text.getvalue().encode())
+    to_file(output, text.getvalue().encode())
 
 
 def _write_parquet(answer: _Answer, output: Path | None) -> None:
@@ -304,7 +305,7 @@ def _write_parquet(answer: _Answer, output: Path | None) -> None:
     assert output is not None
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(answer.flat()), sink)
-    _to_file(output, sink.getvalue().to_pybytes())
+    to_file(output, sink.getvalue().to_pybytes())
 
 
 _WRITERS = {
@@ -322,7 +323,7 @@ def check_writable(path: Path) -> None:
         raise InvalidParameter(f"{path} cannot be written: it must be a file in an existing folder.")
 
 
-def _to_file(path: Path, content: bytes) -> None:
+def to_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     temporary = None
     try:

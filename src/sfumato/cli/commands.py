@@ -37,6 +37,10 @@ COMMANDS = {
         "learn",
         "Fit a private model on a table, paid once from the budget; print it, or write it to a file.",
     ),
+    "synth": (
+        "synth",
+        "Write a synthetic table that anyone may have, paid once from the budget.",
+    ),
     "explain": ("words", "What an epsilon means: what an attacker could learn."),
     "functions": ("listing", "Which SQL functions a question may use."),
     "anonymity": ("anonymity", "Measure how anonymous a table is, or make it so."),

@@ -16,14 +16,20 @@ from sfumato.cli.fitted import columns_shown
 from sfumato.cli.opening import open_session
 from sfumato.cli.options import AskerOptions, JsonOption, spread
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table, width
-from sfumato.cli.question import DeltaOption, ParameterOption, dataset_asked, parameters_of, text_of, value_of
+from sfumato.cli.question import (
+    DeltaOption,
+    ParameterOption,
+    dataset_of_rows,
+    parameters_of,
+    text_of,
+    value_of,
+)
 from sfumato.errors import InvalidParameter
 from sfumato.render import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.catalog import Catalog
     from sfumato.learn import Report
     from sfumato.learn.base import PrivateEstimator
     from sfumato.ledger import Balance
@@ -115,7 +121,7 @@ def learn(
     if options.out is not None:
         check_writable(options.out)  # before anything is paid
     catalog = asker.catalog()
-    dataset = _dataset(text, catalog)
+    dataset = dataset_of_rows(text, catalog)
     with spinner("learning", quiet=json_):
         rows = None if options.test is None else _test_rows(options.test)
         make = _maker(kind)
@@ -280,19 +286,6 @@ def _target(given: list[str] | None) -> Any:
     if not given:
         return None
     return given[0] if len(given) == 1 else tuple(given)
-
-
-def _dataset(text: str, catalog: Catalog) -> str:
-    """Whose budget pays: that of the private table that is named."""
-    from sfumato.sql.text.dialects import understand
-
-    known = {one.name.lower(): one.dataset for one in catalog.tables}
-    if text.strip().lower() in known:
-        return known[text.strip().lower()]
-    if (named := dataset_asked(understand(text, None).select, catalog)) is not None:
-        return named
-    listed = ", ".join(one.name for one in catalog.tables)
-    raise InvalidParameter(f"Say which table to learn from: a SELECT from one of {listed}.")
 
 
 def _save(model: PrivateEstimator, path: Path) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "SqlArgument",
     "check_priced",
     "dataset_asked",
+    "dataset_of_rows",
     "parameters_of",
     "question_of",
     "text_of",
@@ -171,6 +172,19 @@ def dataset_asked(select: Expression, catalog: Catalog) -> str | None:
     known = {table.name.lower(): table.dataset for table in catalog.tables}
     names = (source.name.lower() for source in select.find_all(exp.Table))
     return next((known[name] for name in names if name in known), None)
+
+
+def dataset_of_rows(text: str, catalog: Catalog) -> str:
+    """Whose budget pays: that of the private table that is named."""
+    from sfumato.sql.text.dialects import understand
+
+    known = {one.name.lower(): one.dataset for one in catalog.tables}
+    if text.strip().lower() in known:
+        return known[text.strip().lower()]
+    if (named := dataset_asked(understand(text, None).select, catalog)) is not None:
+        return named
+    listed = ", ".join(one.name for one in catalog.tables)
+    raise InvalidParameter(f"Say which table to learn from: a SELECT from one of {listed}.")
 
 
 def question_of(sql: str | None, params: list[str] | None, pricing: PricingOptions) -> Question:

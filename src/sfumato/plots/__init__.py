@@ -11,6 +11,7 @@ from sfumato.plots.attacks import reconstruction_curve, success_rates
 from sfumato.plots.bands import noise_bands, noise_panels
 from sfumato.plots.bounds import against_bound
 from sfumato.plots.budget import budget_bar
+from sfumato.plots.columns import column_counts
 from sfumato.plots.curves import deployments_chart, tradeoff_curve
 from sfumato.plots.densities import density_curves, neighbouring_densities
 from sfumato.plots.fidelity import Curves, Rates, Whiskers, fidelity_page
@@ -24,6 +25,7 @@ __all__ = [
     "against_bound",
     "before_after",
     "budget_bar",
+    "column_counts",
     "density_curves",
     "deployments_chart",
     "fidelity_page",

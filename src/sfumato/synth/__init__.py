@@ -1,4 +1,15 @@
-"""Synthetic tables: rows of the same shape as a private table's, which anyone may have."""
+"""Synthetic tables: rows of the same shape as a private table's, which anyone may have.
+
+```python
+from sfumato import synth
+
+people = synth.fit(session, "people", epsilon=1, delta=1e-9)
+people.sample(1000)                                         # an Arrow table
+people.marginal(["age", "sex"])                             # the model's own counts, with error bars
+```
+
+The whole fit is one purchase; rows are drawn from it free, as often as one likes.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +18,33 @@ from typing import TYPE_CHECKING
 from sfumato._lazy import lazy
 
 if TYPE_CHECKING:
+    from sfumato.synth.files import load, save
+    from sfumato.synth.fitting import SynthQuote, fit, quote
     from sfumato.synth.leveling import LevelCounts, LevelsQuote, levels, quote_levels
+    from sfumato.synth.methods import METHODS
+    from sfumato.synth.synthesizer import Synthesizer
 
 # Loaded on first use.
 _HOMES = {
+    "files": "load save",
+    "fitting": "SynthQuote fit quote",
     "leveling": "LevelCounts LevelsQuote levels quote_levels",
+    "methods": "METHODS",
+    "synthesizer": "Synthesizer",
 }
 
 __all__ = [
+    "METHODS",
     "LevelCounts",
     "LevelsQuote",
+    "SynthQuote",
+    "Synthesizer",
+    "fit",
     "levels",
+    "load",
+    "quote",
     "quote_levels",
+    "save",
 ]
 
 __getattr__, __dir__ = lazy(globals(), _HOMES)

@@ -133,14 +133,11 @@ def _runs(density: Floats, most: int) -> NDArray[np.int64]:
         if (grown == heaps).all() or left < 1:
             break
         heaps = heaps | grown
-    each = float(share[~heaps].sum()) / max(most - 2 * int(heaps.sum()), 1)
-    place, at, mass = np.zeros(many, np.int64), 0, 0.0
-    for cell in range(many):
-        if cell and (heaps[cell] or heaps[cell - 1] or mass + share[cell] / 2 > each) and at < most - 1:
-            at, mass = at + 1, 0.0
-        place[cell] = at
-        mass += share[cell]
-    return place
+    each = max(float(share[~heaps].sum()), 1e-300) / max(most - 2 * int(heaps.sum()), 1)
+    others = np.where(heaps, 0.0, share)
+    run = np.floor(np.minimum(np.cumsum(others) - others / 2, each * (most - 1)) / each)
+    begins = (np.diff(run) > 0) | heaps[1:] | heaps[:-1]
+    return np.asarray(np.minimum(np.concatenate([[0], np.cumsum(begins)]), most - 1), np.int64)
 
 
 def _common(counts: Floats, sigma: float, most: int) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -83,12 +84,12 @@ class Fine:
             found = np.where(missing, self.known, found)
         return np.asarray(found, np.uint8 if self.size <= 2**8 else np.uint16)
 
-    def restored(self, codes: NDArray[Any], rng: Simulation) -> pa.Array:
+    def restored(self, codes: NDArray[Any], rng: Simulation | None) -> pa.Array:
         """Values in these cells: of a cell that holds several numbers, any of them alike.
 
         Args:
             codes: Cells.
-            rng: Draws within cells.
+            rng: Draws within cells; None: the middle of each.
         """
         missing = codes >= self.known
         if self.values is not None:
@@ -96,7 +97,7 @@ class Fine:
             return listed.take(pa.array(codes, pa.int64(), mask=missing))
         span = float(self.upper - self.lower) / max(self.steps, 1)
         near = codes.astype(np.float64)
-        if not self._has_whole_steps:
+        if rng is not None and not self.has_whole_steps:
             near += rng.random(len(codes)) - 0.5
         numbers = np.clip(float(self.lower) + near * span, float(self.lower), float(self.upper))
         if self.kind == "float":
@@ -126,8 +127,26 @@ class Fine:
         return self.codes(steps.astype(np.int64), missing)
 
     @property
-    def _has_whole_steps(self) -> bool:
+    def has_whole_steps(self) -> bool:
+        """Whether a cell holds one whole number."""
         return self.kind != "float" and self.steps == self.upper - self.lower
+
+    def exactly(self, codes: NDArray[Any]) -> pa.Array:
+        """The values of cells that hold one each; the middle of those that hold several."""
+        return self.restored(codes, None)
+
+    def edges(self, first: int, last: int) -> tuple[Any, Any]:
+        """The least and the greatest value in a run of cells of a number, as it is read."""
+        span = (self.upper - self.lower) / max(self.steps, 1)
+        half = Fraction(0) if self.has_whole_steps else span / 2
+        low = max(self.lower + first * span - half, self.lower)
+        high = min(self.lower + last * span + half, self.upper)
+        if self.kind == "float":
+            return float(low), float(high)
+        ends = math.ceil(low), math.floor(high)
+        if self.kind == "date":
+            return tuple(datetime.date(1970, 1, 1) + datetime.timedelta(days=end) for end in ends)  # type: ignore[return-value]
+        return ends
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `from_dict` reads back."""

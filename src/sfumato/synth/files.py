@@ -1,0 +1,131 @@
+"""Files of synthesizers: all that is public of one, as an Arrow file that nothing is run from."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.synth.columns.fine import Fine
+from sfumato.synth.released import Released
+from sfumato.synth.synthesizer import Synthesizer
+
+__all__ = ["load", "save"]
+
+_FORMAT, _VERSION = "sfumato synthesizer", 1
+_SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("shape", pa.list_(pa.int64())),
+        ("floats", pa.list_(pa.float64())),
+        ("integers", pa.list_(pa.int64())),
+    ]
+)
+
+
+def save(synthesizer: Synthesizer, path: str | os.PathLike[str]) -> None:
+    """Write a synthesizer to a file that `load` reads back: an Arrow file, with its facts as JSON inside.
+
+    It holds what is declared of each column, the price, and all that the fit released: no row, no key and no
+    budget. The file is written whole or not at all.
+
+    Args:
+        synthesizer: What to write.
+        path: Where; what is there is replaced.
+
+    Raises:
+        InvalidParameter: if it is no synthesizer, or the file cannot be written.
+    """
+    if not isinstance(synthesizer, Synthesizer):
+        raise InvalidParameter(f"save takes a Synthesizer, not {type(synthesizer).__name__}.")
+    facts = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "table": synthesizer.table,
+        "columns": [column.to_dict() for column in synthesizer.columns],
+        "method": synthesizer.method,
+        "epsilon": str(synthesizer.epsilon),
+        "delta": str(synthesizer.delta),
+        "unit": synthesizer.unit,
+        "receipt": None if synthesizer.receipt is None else synthesizer.receipt.number,
+    }
+    lines = [_line(name, array) for name, array in synthesizer.released.to_arrays().items()]
+    schema = _SCHEMA.with_metadata({"sfumato": json.dumps(facts)})
+    place, temporary = Path(path), None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.resolve().parent)
+        with os.fdopen(handle, "wb") as stream, pa.ipc.new_file(stream, schema) as file:
+            file.write_table(pa.Table.from_pylist(lines, schema))
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, place)
+        temporary = None
+    except OSError:
+        raise InvalidParameter(
+            f"{place} cannot be written: it must be a file in an existing folder."
+        ) from None
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str]) -> Synthesizer:
+    """The synthesizer that `save` wrote.
+
+    A file is data: it is read and checked, and nothing in it is run. What it says of its price is as good as
+    where the file comes from; the proof is the receipt in the ledger.
+
+    Raises:
+        InvalidValue: if the file is no synthesizer, or one of another version.
+    """
+    place = Path(path)
+    try:
+        with pa.OSFile(str(place), "rb") as stream:
+            table = pa.ipc.open_file(stream).read_all()
+        facts = json.loads((table.schema.metadata or {})[b"sfumato"])
+        if facts["format"] != _FORMAT or facts["version"] != _VERSION:
+            raise ValueError("another format")
+        columns = tuple(Fine.from_dict(column) for column in facts["columns"])
+        arrays = {line["name"]: _array(line) for line in table.to_pylist()}
+        released = Released.from_arrays(tuple(column.name for column in columns), arrays)
+        if any(len(cut.place) != column.size for cut, column in zip(released.cuts, columns, strict=True)):
+            raise ValueError("cells that are none of the columns'")
+        return Synthesizer(
+            table=str(facts["table"]),
+            columns=columns,
+            method=str(facts["method"]),
+            epsilon=Fraction(facts["epsilon"]),
+            delta=Fraction(facts["delta"]),
+            released=released,
+            unit=str(facts["unit"]),
+            receipt=None,
+        )
+    except OSError:
+        raise InvalidValue(f"{place} cannot be read: no such file.") from None
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException):
+        raise InvalidValue(f"{place} holds no synthesizer of this version of Sfumato.") from None
+
+
+def _line(name: str, array: NDArray[Any]) -> dict[str, Any]:
+    """An array as a line of the file: bits stay as they are."""
+    flat = np.ravel(array)
+    whole = flat.dtype.kind != "f"
+    return {
+        "name": name,
+        "shape": list(array.shape),
+        "floats": None if whole else flat.astype(np.float64),
+        "integers": flat.astype(np.int64) if whole else None,
+    }
+
+
+def _array(line: dict[str, Any]) -> NDArray[Any]:
+    whole = line["integers"] is not None
+    flat = np.array(line["integers" if whole else "floats"], np.int64 if whole else np.float64)
+    return flat.reshape(line["shape"])

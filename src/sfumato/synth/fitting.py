@@ -1,0 +1,268 @@
+"""`fit`: a synthesizer of a session's table, paid from its ledger; `quote`: its price, free."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato._dataclasses import dataclass
+from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter, Total, price
+from sfumato.fits.paying import fit_purchase, said_before, spared
+from sfumato.numeric.exact import Rational, show
+from sfumato.synth._model.domain import Domain
+from sfumato.synth._private.cells import Cells
+from sfumato.synth.columns.coarse import WIDE, as_it_is, coarse
+from sfumato.synth.methods.base import Told, silent
+from sfumato.synth.planning import SynthPlan, planned
+from sfumato.synth.released import Released
+from sfumato.synth.synthesizer import Synthesizer
+
+if TYPE_CHECKING:
+    from sfumato.fits.kept import Kept
+    from sfumato.ledger import Right
+    from sfumato.ledger.spare import Spare
+    from sfumato.loss import GaussianLoss
+    from sfumato.purchase import Purchase
+    from sfumato.session import Session
+    from sfumato.session.reading import RowsRead
+
+__all__ = ["SynthQuote", "fit", "quote", "released"]
+
+_DENSITIES, _SIZES = Fraction(6, 100), Fraction(2, 100)
+_WIDTH = 80
+_MEMORY = 512
+
+
+def fit(
+    session: Session,
+    table: Any = None,
+    *,
+    epsilon: Rational,
+    delta: Rational | None = None,
+    method: str = "auto",
+    columns: Sequence[str] | None = None,
+    workload: Any = None,
+    memory: int = _MEMORY,
+    parameters: Any = None,
+    told: Told = silent,
+) -> Synthesizer:
+    """Model a private table, so that rows like its own can be drawn from the model.
+
+    ```python
+    people = sf.synth.fit(session, "people", epsilon=1, delta=1e-9)
+    people.sample(1000)
+    ```
+
+    Which columns depend on each other is found out with noise, their counts are measured with noise, and a
+    model that fits the noisy counts is made. The whole of it is one purchase: nothing is read before it is
+    paid, and the same fit again is free.
+
+    Args:
+        session: Whose ledger pays.
+        table: The name of a table, a SELECT of columns, or `session.table(…).filter(…)`; None: the only one.
+        epsilon: What the whole fit costs.
+        delta: Likewise; None: what the budget spares for a question.
+        method: "auto", or one of `sf.synth.METHODS`.
+        columns: Those to model; None: all that are declared but the one that says whose a row is.
+        workload: Sets of columns whose counts matter, or a dictionary of them with weights; None: all pairs.
+        memory: How many megabytes the model may take while it is made.
+        parameters: With a text, values for its `?`, `$1` and `$name`.
+        told: Called with the part of the price that is spent, as it is.
+
+    Raises:
+        InvalidParameter: for declarations that are missing or contradict each other; nothing was spent.
+        QueryRefused: for a text that asks for something else than rows; nothing was spent.
+        BudgetExceeded: if it does not fit; nothing was spent or read.
+
+    Privacy:
+        Claim: everything that a synthesizer holds and draws is (epsilon, delta)-private for tables that
+        differ by one unit of the session's table. Proof: rows are seen through `Cells.counts` and the sizes
+        of units alone, which one `Meter` gives noise or chooses by, whose shares add up to at most the price;
+        the rest is post-processing. Conditions: the declared columns, the method, the workload and all other
+        parameters are public.
+    """
+    plan, wanted, _ = _wanted(
+        session, table, epsilon, delta, method, columns, workload, memory, parameters, told
+    )
+    bought = session.buy(wanted)
+    return Synthesizer.of(plan, bought)
+
+
+def quote(
+    session: Session,
+    table: Any = None,
+    *,
+    epsilon: Rational,
+    delta: Rational | None = None,
+    method: str = "auto",
+    columns: Sequence[str] | None = None,
+    workload: Any = None,
+    memory: int = _MEMORY,
+    parameters: Any = None,
+) -> SynthQuote:
+    """What `fit` with the same arguments would cost, and whether it is on record: free, nothing is read."""
+    plan, wanted, spare = _wanted(
+        session, table, epsilon, delta, method, columns, workload, memory, parameters, silent
+    )
+    assert wanted.memo.epsilon is not None
+    assert wanted.memo.delta is not None
+    return SynthQuote(
+        table=plan.wanted.table,
+        columns=tuple(column.name for column in plan.columns),
+        method=plan.method.name,
+        epsilon=wanted.memo.epsilon,
+        delta=wanted.memo.delta,
+        loss=wanted.loss,  # type: ignore[arg-type]
+        max_rows=plan.wanted.max_rows,
+        note=said_before(session, wanted),
+        delta_told="" if spare is None else spare.told,
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SynthQuote:
+    """What a fit will cost, before it is paid; making one is free and reads nothing.
+
+    Attributes:
+        table: Whose rows are modelled.
+        columns: The columns that are.
+        method: How it is chosen what is measured.
+        epsilon: The price.
+        delta: Its other half.
+        loss: What the ledger is charged.
+        max_rows: How many rows of a unit are read, at most.
+        note: What the ledger says: that it is on record, or more than what is left; else empty.
+        delta_told: Where delta comes from, if nobody named it.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    method: str
+    epsilon: Fraction
+    delta: Fraction
+    loss: GaussianLoss
+    max_rows: int
+    note: str
+    delta_told: str = ""
+
+    def __str__(self) -> str:
+        """Such as `A synthetic people, 4 columns, adaptive: epsilon 1, delta 1e-09 for the whole fit`."""
+        told = f" ({self.delta_told})" if self.delta_told else ""
+        many = f"{len(self.columns)} column{'s' if len(self.columns) > 1 else ''}"
+        cost = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}{told}"
+        said = f"A synthetic {self.table}, {many}, {self.method}: {cost} for the whole fit."
+        rows = f"At most {self.max_rows} rows of a unit are read." if self.max_rows > 1 else ""
+        return textwrap.fill(" ".join(part for part in (said, rows, self.note) if part), _WIDTH)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _wanted(
+    session: Session,
+    table: Any,
+    epsilon: Rational,
+    delta: Rational | None,
+    method: str,
+    columns: Sequence[str] | None,
+    workload: Any,
+    memory: int,
+    parameters: Any,
+    told: Told,
+) -> tuple[SynthPlan, Purchase[Kept], Spare | None]:
+    plan = planned(
+        session,
+        table,
+        method=method,
+        columns=columns,
+        workload=workload,
+        memory=memory,
+        parameters=parameters,
+    )
+    spare = spared(session, plan.wanted) if delta is None else None
+    paid = _price(epsilon, delta if spare is None else spare.delta)
+
+    def learn(right: Right, meter: Meter) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
+        return released(plan, plan.taken.read(right), meter, told).to_arrays(), {}
+
+    said = table if isinstance(table, str) else plan.wanted.table
+    wanted = fit_purchase(
+        session,
+        plan.wanted,
+        plan.taken,
+        paid,
+        spender="synth",
+        facts=plan.facts,
+        words=f"synthetic table, {plan.method.name}: {said}",
+        learn=learn,
+        spare=spare,
+    )
+    return plan, wanted, spare
+
+
+def _price(epsilon: Rational, delta: Rational | None) -> GaussianLoss:
+    if not delta:
+        raise InvalidParameter(
+            "A synthetic table needs a delta, and the budget has none to spare: give delta=1e-9."
+        )
+    return price(epsilon, delta)
+
+
+def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent) -> Released:
+    """What a fit releases of rows.
+
+    Args:
+        plan: What is fitted.
+        read: The private rows.
+        meter: Noise for the whole price.
+        told: Called with the part of the price that is spent.
+
+    Privacy:
+        Claim: that of the meter: shares add up to 1. Proof: fine counts and sizes of units have a proven
+        sensitivity each; coarse cells follow from noisy counts, and a row's cells from that row and them.
+    """
+    columns, share = plan.columns, Fraction(1)
+    codes = [
+        column.codes(values, missing)
+        for column, values, missing in zip(columns, read.columns, read.missing, strict=True)
+    ]
+    most, exchange = plan.wanted.max_rows, plan.wanted.exchange
+    sizes: NDArray[np.float64] = np.ones(1)
+    if plan.wanted.has_units:
+        share -= _SIZES
+        sizes = meter.noisy(unit_sizes(read, plan.wanted.max_rows), _SIZES)
+    wide = [place for place, column in enumerate(columns) if column.size > WIDE]
+    cuts = [as_it_is(column) for column in columns]
+    if wide:
+        share -= _DENSITIES
+        domain = Domain(tuple(column.name for column in columns), tuple(column.size for column in columns))
+        every, each = Cells(domain, codes, max_rows=most, exchange=exchange), _DENSITIES / len(wide)
+        for place in wide:
+            counts = meter.noisy(every.counts((place,)), each)
+            cuts[place] = coarse(columns[place], counts, meter.sigma(plan.wanted.max_rows, each), WIDE)
+    cells = Cells(
+        Domain(tuple(column.name for column in columns), tuple(cut.size for cut in cuts)),
+        [cut.codes(code) for cut, code in zip(cuts, codes, strict=True)],
+        max_rows=most,
+        exchange=exchange,
+    )
+    learned = plan.method.learn(cells, meter.part(share), plan.wishes, told)
+    return Released(cells.domain, tuple(cuts), learned, sizes)
+
+
+def unit_sizes(read: RowsRead, most: int) -> Total:
+    """How many units have 1 row, 2 rows, … up to the limit.
+
+    Privacy:
+        Claim: adding or removing a unit moves the counts by at most 1. Proof: it is counted once.
+    """
+    assert read.units is not None
+    rows = np.bincount(read.units) if len(read.units) else np.zeros(0, np.int64)
+    counts = np.bincount(np.clip(rows[rows > 0], 1, most) - 1, minlength=most)
+    return Total(counts, Fraction(1), Fraction(1))

@@ -1,0 +1,68 @@
+"""A tree of pairs: the spanning tree of the strongest dependences, chosen edge by edge."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter
+from sfumato.synth._model.domain import Clique, Domain
+from sfumato.synth._model.estimating import estimate
+from sfumato.synth._private.cells import Cells
+from sfumato.synth._private.scores import Candidates, if_independent
+from sfumato.synth.methods.base import Learned, Told, Wanted
+from sfumato.synth.methods.independent import measured
+
+__all__ = ["MST"]
+
+_SINGLE, _CHOOSING = Fraction(1, 3), Fraction(1, 6)
+
+
+class MST:
+    """Counts of each column, then of as many pairs as join all columns without a circle.
+
+    A pair is chosen by how far its counts are from those of independent columns (McKenna, Miklau, Sheldon
+    2021). Nothing is followed up: a column that depends on two others together is not seen.
+    """
+
+    name = "mst"
+
+    def check(self, domain: Domain, wanted: Wanted) -> None:
+        """Refuse pairs that are too large.
+
+        Raises:
+            InvalidParameter: with how much memory would do.
+        """
+        large = sorted(domain.sizes)[-2:]
+        if len(large) == 2 and large[0] * large[1] > wanted.most_cells:
+            raise InvalidParameter("The largest pair of columns is too large for this memory: give more.")
+
+    def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:  # noqa: ARG002
+        """Measure single columns and a tree of pairs; see `Method`."""
+        domain = cells.domain
+        many = len(domain)
+        single = _SINGLE if many > 1 else Fraction(1)
+        marginals = [measured(cells, meter, (place,), single / many) for place in range(many)]
+        told(float(single))
+        if many == 1:
+            fitted = estimate(domain, marginals)
+            return Learned(marginals, fitted.model, fitted.converged)
+        start = estimate(domain, marginals).model
+        ones = [start.marginal((place,)) for place in range(many)]
+        left = list[Clique](itertools.combinations(range(many), 2))
+        scored = Candidates(cells, left).scores(range(len(left)), if_independent(ones, start.total, left))
+        part, edges = list(range(many)), list[Clique]()
+        each = _CHOOSING / (many - 1)
+        for _ in range(many - 1):
+            open_ = [at for at, (one, other) in enumerate(left) if part[one] != part[other]]
+            place = meter.chosen([scored.values[at] for at in open_], scored.sensitivity, each)
+            one, other = left[open_[place]]
+            edges.append((one, other))
+            part = [part[one] if held == part[other] else held for held in part]
+        told(float(single + _CHOOSING))
+        rest = (1 - single - _CHOOSING) / len(edges)
+        marginals += [measured(cells, meter, edge, rest) for edge in edges]
+        told(1.0)
+        fitted = estimate(domain, marginals, start=start)
+        return Learned(marginals, fitted.model, fitted.converged)

@@ -1,0 +1,139 @@
+"""`SynthPlan`: all that is public of a fit before it is paid, and what cannot be done, refused here."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sfumato._dataclasses import dataclass
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import as_integer
+from sfumato.plan.expressions.names import nearest
+from sfumato.session import Session
+from sfumato.session.rows_wanted import RowsTaken, RowsWanted, rows_wanted
+from sfumato.synth._model.domain import Clique, Domain
+from sfumato.synth.columns.coarse import WIDE
+from sfumato.synth.columns.fine import Fine, fine
+from sfumato.synth.methods import chosen_method
+from sfumato.synth.methods.base import Wanted
+
+if TYPE_CHECKING:
+    from sfumato.synth.methods.base import Method
+
+__all__ = ["SynthPlan", "planned"]
+
+_EACH = 8 * 6  # bytes that a cell of a model takes while it is estimated
+_MEGABYTE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class SynthPlan:
+    """What is fitted, and how.
+
+    Attributes:
+        wanted: The rows.
+        columns: Their columns as fine cells.
+        method: How it is chosen what is measured.
+        wishes: Which marginals matter, and how large the model may be.
+        unit: The name of the column that says whose a row is; empty: there is none.
+    """
+
+    wanted: RowsWanted
+    columns: tuple[Fine, ...]
+    method: Method
+    wishes: Wanted
+    unit: str
+
+    @property
+    def taken(self) -> RowsTaken:
+        """The rows as cells. A row without a value that is declared to be there is left out."""
+        needed = [column.name for column in self.columns if not column.nullable]
+        return self.wanted.taking({column.name: column.way for column in self.columns}, complete=needed)
+
+    @property
+    def facts(self) -> Any:
+        """All that a fit depends on but its rows and its price, as plain data."""
+        return [
+            self.method.name,
+            [column.to_dict() for column in self.columns],
+            [[list(clique), weight.hex()] for clique, weight in self.wishes.workload],
+            self.wishes.most_cells,
+        ]
+
+
+def planned(
+    session: Session,
+    rows: Any,
+    *,
+    method: str,
+    columns: Sequence[str] | None,
+    workload: Any,
+    memory: int,
+    parameters: Any,
+) -> SynthPlan:
+    """The plan of a fit; nothing is read.
+
+    Raises:
+        InvalidParameter: for what cannot be done, with what would work.
+        QueryRefused: for rows that cannot be read.
+    """
+    if not isinstance(session, Session):
+        raise InvalidParameter("A fit takes a session: sf.synth.fit(session, epsilon=1).")
+    wanted = rows_wanted(session, _rows(session, rows), parameters)
+    names = _named(wanted, columns)
+    cells = tuple(fine(wanted.column(name)) for name in names)
+    sizes = tuple(min(column.size, WIDE) for column in cells)
+    domain = Domain(tuple(names), sizes)
+    most = as_integer(memory, "memory") * _MEGABYTE // _EACH
+    if most < sum(sizes):
+        raise InvalidParameter(f"memory is too small for {len(cells)} columns: give at least 1 (megabyte).")
+    wishes = Wanted(_workload(domain, workload), most)
+    how = chosen_method(method, domain)
+    how.check(domain, wishes)
+    unit = session.tables[wanted.table].unit
+    named = unit.column if wanted.has_units and unit.column is not None else ""
+    return SynthPlan(wanted, cells, how, wishes, named)
+
+
+def _rows(session: Session, rows: Any) -> Any:
+    if rows is not None:
+        return rows
+    if len(session.tables) != 1:
+        names = ", ".join(sorted(session.tables))
+        raise InvalidParameter(f"The session has several tables, so name one of them: {names}.")
+    return next(iter(session.tables))
+
+
+def _named(wanted: RowsWanted, columns: Sequence[str] | None) -> list[str]:
+    every = [column.name for column in wanted.columns]
+    if columns is None:
+        return every
+    if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
+        raise InvalidParameter("columns are a list of names, each of them once: columns=['age', 'sex'].")
+    return [wanted.column(name).name for name in columns]
+
+
+def _workload(domain: Domain, workload: Any) -> tuple[tuple[Clique, float], ...]:
+    """Sets of columns with weights; all pairs where none are given, and the one column where it is alone."""
+    if workload is None:
+        pairs = list(itertools.combinations(range(len(domain)), 2))
+        return tuple((pair, 1.0) for pair in pairs) or (((0,), 1.0),)
+    given: Iterable[tuple[Any, Any]]
+    given = workload.items() if isinstance(workload, Mapping) else [(names, 1) for names in workload]
+    found = dict[Clique, float]()
+    for names, weight in given:
+        listed = [names] if isinstance(names, str) else list(names)
+        for name in listed:
+            if name not in domain.names:
+                raise InvalidParameter(
+                    f"The workload names {str(name)[:60]!r}, which is no column of the table. "
+                    f"{nearest(str(name), list(domain.names), 'Columns')}"
+                )
+        if not listed or not float(weight) > 0:
+            raise InvalidParameter("A workload is sets of columns, with weights above 0.")
+        clique = domain.clique(listed)
+        found[clique] = found.get(clique, 0.0) + float(weight)
+    if not found:
+        raise InvalidParameter("The workload is empty: name at least one set of columns, or leave it out.")
+    return tuple(found.items())
