@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,8 +19,9 @@ import typer
 
 from sfumato.attacks import company_z, table_2
 from sfumato.cli.attack_numbers import _once, _reach
+from sfumato.cli.attack_rows import private_rows
 from sfumato.cli.attack_tables import _person
-from sfumato.cli.attacking import private_rows
+from sfumato.errors import InvalidParameter
 from sfumato.random import simulation
 from sfumato.testing import seeded
 
@@ -235,10 +237,23 @@ def test_lone_matches_without_the_truth_get_no_verdict(cli, folder):
     assert (folder / "found.png").exists()
 
 
-@pytest.mark.parametrize("attack", ["linkage", "homogeneity", "intersection", "singling-out", "inference"])
-def test_private_rows_say_that_lost_ties_defeat_the_attack(cli, folder, attack):
-    found = cli("attack", attack, *RUNS[attack], "--seed", "1", "--epsilon", "100", "--json")
-    assert "a high epsilon that holds here is not shown to be safe" in found.json["note"]
+def test_private_rows_keep_ties_so_that_a_high_epsilon_lets_the_attack_through(cli, folder):
+    draw = simulation(2)
+    crowd = {
+        "zip": draw.integers(0, 30, 1000),
+        "age": draw.integers(18, 90, 1000),
+        "sex": np.arange(1000) % 2,
+    }
+    pq.write_table(pa.table(crowd), "crowd.parquet")
+    run = ("attack", "linkage", "crowd.parquet", "crowd.parquet", "--on", "zip,age,sex", "--seed", "1")
+    low, high = (cli(*run, "--epsilon", price, "--json").json for price in ("1", "1000"))
+    assert not low["outcomes"][-1]["works"]
+    assert high["outcomes"][-1]["works"] is True
+    assert high["outcomes"][-1]["keeps"] is True
+    assert "a high epsilon may let the attack through" in high["note"]
+    text = " ".join(cli(*run, "--epsilon", "1000").out.split())
+    assert "Better than a guess, and within what epsilon 1000 allows: " in text
+    assert "It works." not in text
 
 
 @pytest.mark.parametrize("attack", ["linkage", "inference", "differencing", "reconstruction", "tracing"])
@@ -249,15 +264,6 @@ def test_what_epsilon_allows_is_told_of_the_private_side_alone(cli, folder, atta
     assert found[-1]["baseline"] < found[-1]["allowed"] < 1
     text = " ".join(cli("attack", attack, *RUNS[attack], "--seed", "1").out.split())
     assert "Epsilon 1 allows " in text
-
-
-def test_better_than_a_guess_is_within_what_epsilon_allows(cli, folder):
-    # Each value of id is one person's: a private count of it, at epsilon 3, is right more often than not.
-    pq.write_table(pa.table({"id": range(2000)}), "ids.parquet")
-    run = ("attack", "linkage", "ids.parquet", "ids.parquet", "--on", "id", "--seed", "1", "--epsilon", "3")
-    text = " ".join(cli(*run).out.split())
-    assert "Better than a guess, and within what epsilon 3 allows: " in text
-    assert "It works." not in text
 
 
 def test_of_many_people_a_random_choice_is_looked_for(cli, folder):
@@ -292,25 +298,36 @@ def test_one_answer_alone_is_near_for_any_size_of_noise():
 # ── private rows
 
 
-def test_private_rows_have_the_counts_of_members_alone():
-    members = pa.table({"job": ["a"] * 60 + ["b"] * 20, "age": [30] * 40 + [40] * 40})
+def test_private_rows_are_like_those_of_members_alone():
+    members = pa.table({"job": ["a"] * 60 + ["b"] * 20, "age": [30] * 60 + [40] * 20})
     others = pa.table({"job": ["c"] * 50, "age": [50] * 50})
     made = private_rows(members, others, names=["job", "age"], epsilon=Fraction(400), seed=1)
-    assert made.num_rows == 80
-    assert set(made["job"].to_pylist()) == {"a", "b"}
-    assert set(made["age"].to_pylist()) == {30, 40}
-    assert 40 < made["job"].to_pylist().count("a") < 76
+    assert 70 < made.num_rows < 90
+    kinds = Counter(zip(made["job"].to_pylist(), made["age"].to_pylist(), strict=True))
+    assert kinds["a", 30] > 50  # what goes together stays together
+    assert kinds["b", 40] > 12
+    assert kinds["a", 40] + kinds["b", 30] < 4
     noisy = private_rows(members, others, names=["job", "age"], epsilon=Fraction(1, 10), seed=1)
     assert "c" in noisy["job"].to_pylist()  # what occurs among others is possible, too
 
 
-def test_the_columns_share_the_price():
-    members = pa.table({name: [1] * 20 for name in "abcd"})
-    sizes = [
-        private_rows(members, names=list("abcd"), epsilon=Fraction(4), seed=1).num_rows for _ in range(120)
-    ]
-    # Each count has noise of epsilon 1: 0.85 off on average, with a deviation of 1.06. At 4 it would be 0.04.
-    assert 0.5 < np.abs(np.array(sizes) - 20).mean() < 1.3
+def test_private_rows_of_every_kind_of_value():
+    day = datetime.date(2020, 1, 1)
+    members = pa.table(
+        {
+            "many": [None, *(row / 4 for row in range(99))],
+            "few": [float("nan"), None, *([0.5, float("inf")] * 49)],
+            "days": [day + datetime.timedelta(days=row) for row in range(100)],
+            "texts": [None, *(f"text {row}" for row in range(99))],
+            "one": [True] * 100,
+        }
+    )
+    made = private_rows(members, names=members.column_names, epsilon=Fraction(100), seed=1)
+    assert made.schema.types == members.schema.types
+    for name in members.column_names:
+        possible = {repr(value) for value in members[name].to_pylist()}
+        assert {repr(value) for value in made[name].to_pylist()} <= possible
+    assert made["days"].null_count == 0
 
 
 # ── what is wrong
@@ -605,15 +622,13 @@ def test_bounds_on_both_sides_of_zero_get_the_noise_of_their_distance(cli, folde
     assert 3.2e6 < np.median(misses) < 6.2e6
 
 
-def test_private_rows_are_never_more_than_ten_million():
+def test_private_rows_at_a_tiny_price_are_few_or_refused():
     members = pa.table({"bit": [False, True]})
     with seeded("a tiny epsilon"):
-        sizes = [
-            private_rows(members, names=["bit"], epsilon=Fraction(1, 10**12), seed=1).num_rows
-            for _ in range(4)
-        ]
-    # The noise is some 10^12, and one sum in two is below zero.
-    assert set(sizes) == {1, 10_000_000}
+        made = private_rows(members, names=["bit"], epsilon=Fraction(1, 10**12), seed=1)
+    assert 1 <= made.num_rows <= 10_000_000
+    with pytest.raises(InvalidParameter, match="too"):
+        private_rows(members, names=["bit"], epsilon=Fraction(1, 10**12), delta=Fraction(1, 10**30), seed=1)
 
 
 # ── hostile files and settings

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import r2_score, roc_auc_score
 
 import sfumato as sf
+from sfumato import synth
 from sfumato.attacks import NearestRecords
 from sfumato.errors import InvalidParameter, MissingExtra
 from sfumato.random import simulation
@@ -399,3 +400,28 @@ def test_a_session_is_not_a_table():
         pytest.raises(InvalidParameter, match="rows"),
     ):
         fidelity(session, FRESH, COLUMNS)
+
+
+# ── of a fit
+
+
+def test_a_fit_is_reported_with_its_price_and_what_it_measured():
+    schema = {
+        "age": sf.Int(0, 99, nullable=False),
+        "rare": sf.Enum("no", "yes", nullable=False),
+        "ill": sf.Enum("no", "yes", nullable=False),
+    }
+    table = sf.PrivateTable("people", source=REAL, unit=sf.PrivacyUnit.row(), schema=schema)
+    with sf.Session(table, budget=sf.Budget(epsilon=3, delta=1e-6)) as session:
+        model = synth.fit(session, epsilon=3, delta=1e-6)
+        before = session.balance().spent
+        found = model.report(REAL, by="rare", seed=1)
+        assert session.balance().spent == before  # a report reads no session
+    assert "A synthetic people" in found.about
+    assert "at epsilon 3, delta 1e-06: " in found.about
+    assert "beside 900 real ones" in found.about
+    assert found.pairs.columns == (("age", "rare"), ("age", "ill"), ("rare", "ill"))
+    assert not np.isnan(found.pairs.asked).any()
+    assert found.pairs.is_measured.any()
+    assert found.pairs.mean < 0.25
+    assert [line.group for line in found.groups] == ["rare=yes", "rare=no"]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.attack_promise import Promise
+from sfumato.cli.attack_rows import DELTA, MADE, NOT_SHOWN, private_rows
 from sfumato.cli.attacking import (
-    APART,
-    COUNTS,
     STAGES,
     EpsilonOption,
     LeakOption,
@@ -23,7 +22,6 @@ from sfumato.cli.attacking import (
     names_in,
     picture,
     price,
-    private_rows,
     tell,
 )
 from sfumato.cli.failures import reported
@@ -154,7 +152,7 @@ def inference(
         check_apart(original, control)
         people, given, others = (columns_in(source, all_) for source in (original, synthetic, control))
         outcomes, notes = _beside(attack, people, given, others, all_, cost, seed, begin)
-    title, private = "Whose secret the nearest row tells", Promise(cost)
+    title, private = "Whose secret the nearest row tells", Promise(cost, DELTA)
     tell(outcomes, *notes, title=title, plot=plot, json_=json_, promised=private)
 
 
@@ -183,7 +181,7 @@ def _beside(
     # First, so that what is wrong is said of the user's own table.
     begin()
     told = attack(given, "the synthetic table")
-    notes = [f"{COUNTS} in all. {APART} Which values there are is taken for declared."]
+    notes = [f"{MADE} in all. {NOT_SHOWN} Which values there are is taken for declared."]
 
     def reference(table: pa.Table, target: str) -> list[Outcome]:
         try:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato.cli.attack_promise import Promise
+from sfumato.cli.attack_rows import DELTA, MADE, NOT_SHOWN, private_rows
 from sfumato.cli.attacking import (
-    APART,
-    COUNTS,
     STAGES,
     EpsilonOption,
     FileArgument,
@@ -28,7 +27,6 @@ from sfumato.cli.attacking import (
     part_and_whole,
     picture,
     price,
-    private_rows,
     tell,
 )
 from sfumato.cli.failures import reported
@@ -46,8 +44,8 @@ __all__ = ["homogeneity", "intersection", "linkage"]
 
 _AS_IT_IS = "the table as it is"
 _HALVES = (
-    f"{COUNTS} in all, over a random half of the rows; the other half are the people who are not in the "
-    f"data. {APART} Which values there are is taken for declared."
+    f"{MADE} in all, over a random half of the rows; the other half are the people who are not in the "
+    f"data. {NOT_SHOWN} Which values there are is taken for declared."
 )
 _ASKED = 1_000  # people whom several tables are searched for
 _MOST = 500  # people of either half whose every candidate is looked at
@@ -117,7 +115,7 @@ def linkage(
             **asked,
         )
     title = "Who is found again"
-    tell([plain, private], _HALVES, title=title, plot=plot, json_=json_, promised=Promise(cost))
+    tell([plain, private], _HALVES, title=title, plot=plot, json_=json_, promised=Promise(cost, DELTA))
 
 
 @reported
@@ -173,7 +171,7 @@ def homogeneity(
         title="Whose secret is certain",
         plot=plot,
         json_=json_,
-        promised=Promise(cost) if len(outcomes) > 1 else None,
+        promised=Promise(cost, DELTA) if len(outcomes) > 1 else None,
     )
 
 
@@ -242,12 +240,16 @@ def intersection(
         begin()
         private_tables = [
             private_rows(
-                table, names=table.column_names, epsilon=cost / len(tables), seed=_after(seed, place)
+                table,
+                names=table.column_names,
+                epsilon=cost / len(tables),
+                delta=DELTA / len(tables),
+                seed=_after(seed, place),
             )
             for place, table in enumerate(tables)
         ]
         private = attacks.intersection(private_tables, target=at_epsilon("private rows", cost), **asked)
-    note = f"{COUNTS} for all tables together. {APART} Which values there are is taken for declared."
+    note = f"{MADE} for all tables together. {NOT_SHOWN} Which values there are is taken for declared."
     both = [plain, private]
     if truth is not None:
         note = f"{_alone(plain)} {note}"

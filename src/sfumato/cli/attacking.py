@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from sfumato.attacks import Outcome
 
 __all__ = [
-    "APART",
-    "COUNTS",
     "STAGES",
     "STEWARD",
     "EpsilonOption",
@@ -43,20 +41,12 @@ __all__ = [
     "part_and_whole",
     "picture",
     "price",
-    "private_rows",
     "tell",
     "two_valued",
 ]
 
 STAGES = "reading", "attacking what is released", "attacking private answers"
 STEWARD = "Scored against the truth, paid for by nobody: for the steward, not for analysts."
-COUNTS = "The private rows are drawn from noisy counts of each column by itself, at this epsilon"
-APART = (
-    "So what ties the columns of a person together is lost from them at any epsilon, and that alone defeats "
-    "this attack: a high epsilon that holds here is not shown to be safe."
-)
-_MOST_ROWS = 10_000_000  # a tiny epsilon may ask for any number of them
-_APART = 1 << 32
 _PICTURES = (".png", ".svg")
 
 FileArgument = Annotated[
@@ -234,52 +224,6 @@ def divided(table: pa.Table, seed: int | None, *, most: int | None = None) -> tu
     order = simulation(seed).permutation(table.num_rows)
     half = table.num_rows // 2 if most is None else min(most, table.num_rows // 2)
     return table.take(order[:half]), table.take(order[half:])
-
-
-# ── a private answer beside a table
-
-
-def private_rows(
-    members: pa.Table, *others: pa.Table, names: Sequence[str], epsilon: Fraction, seed: int | None
-) -> pa.Table:
-    """Rows drawn from private counts of each column by itself.
-
-    Args:
-        members: Whose values are counted.
-        others: More people, who are not counted, but whose values are possible ones too.
-        names: The columns.
-        epsilon: For all counts together.
-        seed: Of the drawing; the noise is always fresh.
-
-    Privacy:
-        Claim: epsilon-DP for adding or removing one of `members`, given which values are possible, as a
-        schema would declare them. A row is in one count of each column, so that each column's counts at
-        epsilon / columns cost epsilon in all (Dwork, McSherry, Nissim, Smith 2006; basic composition);
-        their number and the drawing are post-processing. Where the possible values are those of members
-        and others together, it does not matter for them who is a member.
-    """
-    import numpy as np
-    import pyarrow as pa
-
-    from sfumato.attacks.matching import together_coded
-    from sfumato.mechanisms import Geometric
-    from sfumato.random import simulation
-
-    noise = Geometric(epsilon=epsilon / len(names), sensitivity=1)
-    # Another stream than the one that chose the members, so that the rows do not depend on who they are.
-    draw = simulation(None if seed is None else seed + _APART)
-    by_name: dict[str, Any] = {}
-    rows = 0
-    for name in names:
-        coded, codes = together_coded([table.column(name) for table in (members, *others)], name)
-        counts = np.bincount(codes[0], minlength=len(coded.values)).astype(np.int64)
-        noisy = np.asarray(noise.release(counts), dtype=np.float64)
-        rows = rows or min(max(1, int(noisy.sum())), _MOST_ROWS)
-        weights = np.maximum(noisy, 0.0)
-        weights = weights if weights.any() else np.ones_like(weights)
-        chosen = draw.choice(len(weights), size=rows, p=weights / weights.sum())
-        by_name[name] = pa.array(coded.values).take(pa.array(chosen))
-    return pa.table(by_name)
 
 
 # ── what came out

@@ -157,7 +157,7 @@ def fidelity(
 ) -> Report:
     """How true a synthetic table is, and what it gives away, beside the rows it was made from.
 
-    For the steward: it reads the truth, and nothing pays for it.
+    For the steward: it reads the truth, and nothing pays for it. `Synthesizer.report` gives it of a fit.
 
     Args:
         real: The rows that it was made from.
