@@ -147,13 +147,11 @@ def _draw(axes: Axes, panel: Curves | Whiskers | Rates) -> None:
     else:
         labels = [shortened(label, _COLUMNS) for label in panel.labels]
         draw_rates(axes, labels, panel.rates, panel.intervals, panel.guesses, panel.allowed, columns=_COLUMNS)
-    is_curves = isinstance(panel, Curves)
     handles = len(axes.get_legend_handles_labels()[0])
     legend = axes.legend(
-        # Rising curves leave the lower right free; rows leave nothing.
-        loc="lower right" if is_curves else "lower left",
-        bbox_to_anchor=(1.0, 0.02) if is_curves else (-0.02, 1.0),
-        ncols=1 if is_curves else 2,
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1.0),
+        ncols=2,
         frameon=False,
         fontsize=NOTE,
         columnspacing=1.2,
@@ -164,14 +162,13 @@ def _draw(axes: Axes, panel: Curves | Whiskers | Rates) -> None:
     legend.set_in_layout(False)
     for text in legend.get_texts():
         text.set_parse_math(False)
-    lines = 0 if is_curves else -(-handles // 2)
     axes.set_title(
         shortened(panel.title, 60),
         loc="left",
         fontsize=LABEL + 0.5,
         fontweight="bold",
         color=INK,
-        pad=8 + 14 * lines,
+        pad=8 + 14 * -(-handles // 2),
         parse_math=False,
     )
 

@@ -66,13 +66,13 @@ def _errors(errors: Errors) -> Curves:
     what = {1: "columns", 2: "pairs", 3: "triples"}[width]
     curves = {"synthetic rows": errors.synthetic}
     if not np.isnan(errors.asked).all():
-        curves["all asked with noise, no model"] = errors.asked
-    curves["luck alone: real rows drawn again"] = errors.sampling
+        curves["all asked with noise"] = errors.asked
+    curves["luck: real rows drawn again"] = errors.sampling
     measured = int(errors.is_measured.sum())
     if measured:
-        curves[f"noise of the {measured:,} that were measured"] = errors.measured
+        curves[f"noise of the {measured:,} measured"] = errors.measured
     return Curves(
-        f"Errors of counts over {many:,} {what} of columns" if width > 1 else "Errors of counts",
+        f"Errors of counts over {many:,} {what} of columns" if many > 1 else "Errors of counts",
         "total variation from the real counts",
         what,
         curves,

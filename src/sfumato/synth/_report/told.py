@@ -32,7 +32,7 @@ def caption(report: Report) -> list[str]:
         f"{_sure(report)}; each by itself.",
     ]
     hit = report.hardest_hit
-    if hit is not None:
+    if hit is not None and hit.lost.low > 0:
         whole = next(task for task in report.tasks if task.target == hit.target and task.group == EVERYBODY)
         lines.append(
             f"Lost most: {hit.group}, {hit.rows:,} of {whole.rows:,} test rows: {hit.lost.shown(100)} points "
@@ -140,7 +140,8 @@ def _rate(attack: Attack) -> str:
 def _sets(errors: Errors) -> str:
     width, looked_at = len(errors.columns[0]), len(errors.columns)
     many = f"{looked_at:,}" if looked_at == errors.of else f"{looked_at:,} of {errors.of:,}"
-    return f"{many} {({1: 'columns', 2: 'pairs', 3: 'triples'})[width]}"
+    word = {1: "column", 2: "pair", 3: "triple"}[width]
+    return f"{many} {word}{'' if errors.of == 1 else 's'}"
 
 
 def _noise(errors: Errors) -> str:
