@@ -10,9 +10,9 @@ import numpy as np
 
 from sfumato.synth._model.beliefs import Floats
 
-__all__ = ["Point", "descend"]
+__all__ = ["Moves", "Point", "descend"]
 
-_MEMORY = 15
+_MEMORY = 40
 _FIRST = 0.3  # how much of the diagonal's step is taken when nothing is known yet
 _HALVINGS = 30
 
@@ -35,16 +35,29 @@ class Point(NamedTuple):
     extra: Floats
 
 
+class Moves(deque[tuple[Floats, Floats, float]]):
+    """The last moves: by how much, how the gradient turned, and the inverse of the product of both."""
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=_MEMORY)
+
+
 def descend(
-    function: Callable[[Floats], Point], start: Point, *, done: Callable[[Point], bool], steps: int
+    function: Callable[[Floats], Point],
+    start: Point,
+    moves: Moves,
+    *,
+    done: Callable[[Point], bool],
+    steps: int,
 ) -> Point:
     """Goes downhill until `done`, or for so many steps, or until rounding hides the way.
+
+    The moves are added to; those of a function that is almost the same make a good start.
 
     Source: Liu, Nocedal 1989; a step is taken when the value falls enough, or, because values may be lost to
     rounding where slopes are not, when the slope along it has shrunk by half (Hager, Zhang 2005).
     """
     point = start
-    moves: deque[tuple[Floats, Floats, float]] = deque(maxlen=int(_MEMORY))
     for _ in range(steps):
         if done(point):
             break
@@ -66,7 +79,7 @@ def descend(
     return point
 
 
-def _direction(point: Point, moves: deque[tuple[Floats, Floats, float]]) -> Floats:
+def _direction(point: Point, moves: Moves) -> Floats:
     """Minus the gradient times what the last moves tell of the inverse of the second derivative."""
     way = -point.slope
     parts = list[float]()

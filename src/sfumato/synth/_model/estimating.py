@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.synth._model.beliefs import Beliefs, Floats
-from sfumato.synth._model.descent import Point, descend
+from sfumato.synth._model.descent import Moves, Point, descend
 from sfumato.synth._model.domain import Clique, Domain, Marginal
 from sfumato.synth._model.model import Model
 from sfumato.synth._model.sharing import Sharing
@@ -22,9 +22,13 @@ __all__ = ["Fitted", "estimate"]
 
 _SPREAD = 300.0  # second derivatives of the first round differ by about this factor
 _SHRINK = 0.3
-_DEEP = 30.0  # how low a carried potential may be: the new counts may want it back
-_ROUNDS = 80
-_INNER = 60  # steps of a round
+_INNER = 30  # steps after which a round is looked at
+_LOOKS = 4
+_EASY = 25  # a round of fewer steps is followed by one with less pull
+_ROUGH = 0.01  # how far from the least of a round it may end, as a part of the objective
+_RAISE = 2.0
+_SOFT = 0.4  # the pull, in multiples of 1 / sigma, at which empty cells are still easy to fill
+_STILL = 0.02  # a fall of the objective, as a part of the tolerance, that is taken for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Fitted:
 
     Attributes:
         model: The model.
-        converged: Whether the gap is within the tolerance.
+        converged: Whether the gap is within the tolerance, or the objective has stopped falling.
         gap: A proven bound on how far the objective is above its least value. Its double bounds the squared
             distance of the model's marginals from the best ones, each cell in multiples of its sigma.
         objective: Half the sum of squared differences between the model's marginals and the noisy ones, in
@@ -56,7 +60,7 @@ def estimate(
     start: Model | None = None,
     zeros: Mapping[Clique, NDArray[np.bool_]] | None = None,
     most_cells: int = 2**26,
-    tolerance: float = 1e-3,
+    tolerance: float = 1e-2,
     most_steps: int = 10_000,
 ) -> Fitted:
     """The model of greatest likelihood, and among those of the same marginals the one of greatest entropy.
@@ -64,7 +68,8 @@ def estimate(
     It has the least sum of squared differences from the noisy counts, in multiples of sigma, of all
     distributions of a total. It is found by a proximal method: each round adds to the objective a multiple
     of the divergence from the last round's model, which makes its dual smooth, and that multiple shrinks.
-    The dual also bounds how far from the best a model is, and rounds go on until that is proven small.
+    The dual also bounds how far from the best a model is. Rounds go on until that is proven small, or until
+    the objective falls by less than a fiftieth of that twice, which usually comes first: the bound lags.
 
     Args:
         domain: The columns.
@@ -95,6 +100,20 @@ def estimate(
     return _Search(domain, measured, whole, beliefs, blocked).run(start, tolerance, most_steps)
 
 
+class _Place(NamedTuple):
+    """Where a round starts.
+
+    Attributes:
+        base: The potentials of the last round's model.
+        slopes: About the gradient of the objective.
+        pull: How much the divergence from the last round's model counts.
+    """
+
+    base: Floats
+    slopes: Floats
+    pull: float
+
+
 class _Search:
     """The rounds of one estimate."""
 
@@ -112,60 +131,82 @@ class _Search:
         noisy = _in_a_row([marginal.values for marginal in measured])
         self.wanted = self.sharing.agreed(noisy)
         self.offset = self._objective(noisy)  # of all models alike: how much marginals disagree
+        variance = self.sharing.variance
+        self.scale = float(np.median(variance)) ** -0.5 if len(variance) else 1.0  # that of slopes
         self.ends = np.cumsum([marginal.values.size for marginal in measured])[:-1]
 
     def run(self, start: Model | None, tolerance: float, most_steps: int) -> Fitted:
-        """Rounds until the gap is small."""
-        base = self._carried(start)
-        counts, before = self._counts(base)
-        if before == -math.inf:
+        """Rounds until the gap is small, or the objective does not fall any more."""
+        nothing = [np.zeros(marginal.values.shape) for marginal in self.measured]
+        if self.beliefs.highest([*nothing, *self.blocked.values()]) == -math.inf:
             raise InvalidParameter("The zeros leave no cell for a row to be in.")
-        variance = self.sharing.variance
-        pull = self._first_pull(counts)
-        slopes = np.zeros(len(variance))
-        objective, gap = self._objective(counts), math.inf
-        best = base, counts, objective, gap
-        for _ in range(_ROUNDS if len(variance) else 0):
-            point = self._round(base, slopes, pull, most_steps, gap, tolerance)
-            slopes, counts = point.at, point.extra
-            base = base - slopes / pull
-            objective = self._objective(counts)
-            gap = objective - self._bound(self.sharing.spread(slopes))
-            if gap < best[3]:
-                best = base, counts, objective, gap
-            if gap <= tolerance * (len(variance) + objective) or self.steps >= most_steps:
-                break
-            if float(point.slope @ (point.slope / variance)) <= 1e-2 * gap:
-                pull *= _SHRINK
-        base, counts, objective, gap = best
-        if not len(variance):
-            gap = 0.0
-        model = Model(self.domain, self.total, self._potentials(base))
-        good = gap <= tolerance * (len(variance) + objective)
+        if not self.measured:
+            model = Model(self.domain, self.total, self._potentials(self.wanted))
+            return Fitted(model, True, 0.0, 0.0, self.steps)
+        at = self._carried(start)
+        best, objective, gap, still = at.base, math.inf, math.inf, 0
+        least, lowest_pull = 0.0, self.scale
+        soft: _Place | None = None
+        moves = Moves()
+        while still < 2 and not self._within(gap, objective, tolerance) and self.steps < most_steps:
+            before = self.steps
+            found, solved = self._round(at, moves, most_steps, gap, tolerance)
+            if not solved and self.steps < most_steps:
+                at = at._replace(pull=at.pull * _RAISE)
+                lowest_pull = max(lowest_pull, at.pull)
+                moves.clear()
+                continue
+            base = at.base - found.at / at.pull
+            reached = self._objective(found.extra)
+            least = max(least, self._bound(self.sharing.spread(found.at)))
+            falls = not self._within(abs(objective - reached), reached, _STILL * tolerance)
+            still = 0 if falls or at.pull > lowest_pull else still + 1
+            if reached < objective:
+                best, objective = base, reached
+            gap = objective - least
+            if soft is None or at.pull >= _SOFT * self.scale:
+                soft = _Place(base, found.at, at.pull)
+            at = _Place(base, found.at, at.pull)
+            if self.steps - before < _EASY:
+                at = at._replace(pull=at.pull * _SHRINK)
+                moves.clear()
+        warm = (soft.pull, self._by_clique(soft.base), self._by_clique(soft.slopes)) if soft else None
+        model = Model(self.domain, self.total, self._potentials(best), warm=warm)
+        good = still >= 2 or self._within(gap, objective, tolerance)
         return Fitted(model, good, max(gap, 0.0), objective + self.offset, self.steps)
 
+    def _within(self, gap: float, objective: float, tolerance: float) -> bool:
+        return math.isfinite(gap) and gap <= tolerance * (len(self.wanted) + objective)
+
     def _round(
-        self, base: Floats, slopes: Floats, pull: float, most_steps: int, gap: float, tolerance: float
-    ) -> Point:
+        self, at: _Place, moves: Moves, most_steps: int, gap: float, tolerance: float
+    ) -> tuple[Point, bool]:
+        """The least of the dual of one round, and whether it was found near enough."""
         variance, wanted = self.sharing.variance, self.wanted
         reference = math.nan
 
-        def dual(at: Floats) -> Point:
+        def dual(slopes: Floats) -> Point:
             nonlocal reference
-            counts, log_partition = self._counts(base - at / pull)
+            counts, log_partition = self._counts(at.base - slopes / at.pull)
             reference = log_partition if math.isnan(reference) else reference
-            inner = variance * self.sharing.spread(at)
-            value = pull * self.total * (log_partition - reference) + float(at @ (inner / 2 + wanted))
-            return Point(at, value, wanted - counts + inner, 1 / (counts / pull + variance), counts)
+            inner = variance * self.sharing.spread(slopes)
+            value = at.pull * self.total * (log_partition - reference) + float(slopes @ (inner / 2 + wanted))
+            return Point(slopes, value, wanted - counts + inner, 1 / (counts / at.pull + variance), counts)
 
-        near = 0.01 * tolerance * len(variance) if math.isinf(gap) else 1e-4 * gap
-        near = max(near, 0.01 * tolerance * len(variance))
+        def left(point: Point) -> float:
+            return float(point.slope @ (point.slope / variance))
 
-        def done(point: Point) -> bool:
-            return float(point.slope @ (point.slope / variance)) <= near
-
-        first = dual(slopes)
-        return descend(dual, first, done=done, steps=min(_INNER, max(most_steps - self.steps, 1)))
+        least = 0.01 * tolerance * len(variance)
+        near = least if math.isinf(gap) else max(least, 1e-4 * gap)
+        point = dual(at.slopes)
+        for _ in range(_LOOKS):
+            steps = min(_INNER, max(most_steps - self.steps, 1))
+            point = descend(dual, point, moves, done=lambda here: left(here) <= near, steps=steps)
+            if left(point) <= max(near, _ROUGH * self._objective(point.extra)):
+                return point, True
+            if self.steps >= most_steps:
+                break
+        return point, False
 
     def _counts(self, potentials: Floats) -> tuple[Floats, float]:
         """The model's marginals in one row, and the logarithm of its sum."""
@@ -188,25 +229,33 @@ class _Search:
         highest = self.beliefs.highest([*self._split(-slopes), *self.blocked.values()])
         return -self.total * highest - float(slopes @ (self.sharing.variance * slopes / 2 + self.wanted))
 
-    def _first_pull(self, counts: Floats) -> float:
-        if not len(counts):
-            return 1.0
-        most = np.maximum(counts, np.minimum(self.wanted, self.total))
-        return max(float(np.max(most / self.sharing.variance)), 1e-300) / _SPREAD
+    def _carried(self, start: Model | None) -> _Place:
+        """Where the first round starts: as an earlier model did while it was soft, or from nothing."""
+        if start is not None and start.warm is not None and self.measured:
+            pull, base, slopes = start.warm
+            return _Place(self._moved(base), self._moved(slopes), max(pull, _SOFT * self.scale))
+        base = np.zeros(len(self.wanted))
+        counts, _ = self._counts(base)
+        most = np.maximum(counts, np.minimum(self.wanted, self.total)) / self.sharing.variance
+        return _Place(base, base, max(float(np.max(most, initial=0.0)), 1e-300) / _SPREAD)
 
-    def _carried(self, start: Model | None) -> Floats:
-        """The potentials of an earlier model, where they are of columns that are measured together now."""
-        parts = [np.zeros(marginal.values.shape) for marginal in self.measured]
-        for clique, potential in (start.potentials if start is not None else {}).items():
-            for marginal, part in zip(self.measured, parts, strict=True):
+    def _moved(self, parts: Mapping[Clique, Floats]) -> Floats:
+        """Numbers on cliques as numbers on those measured now, where these hold them."""
+        moved = [np.zeros(marginal.values.shape) for marginal in self.measured]
+        for clique, part in parts.items():
+            for marginal, sum_ in zip(self.measured, moved, strict=True):
                 if set(clique) <= set(marginal.clique):
-                    shape = [self.domain.sizes[p] if p in clique else 1 for p in marginal.clique]
-                    part += np.where(np.isfinite(potential), potential, 0.0).reshape(shape)
+                    sum_ += part.reshape(
+                        [self.domain.sizes[p] if p in clique else 1 for p in marginal.clique]
+                    )
                     break
-        return np.maximum(self.sharing.spread(_in_a_row(parts)), -_DEEP)
+        return _in_a_row(moved)
+
+    def _by_clique(self, numbers: Floats) -> dict[Clique, Floats]:
+        return {m.clique: part for m, part in zip(self.measured, self._split(numbers), strict=True)}
 
     def _potentials(self, numbers: Floats) -> dict[Clique, Floats]:
-        parts = {m.clique: part for m, part in zip(self.measured, self._split(numbers), strict=True)}
+        parts = self._by_clique(numbers)
         for clique, mask in self.blocked.items():
             parts[clique] = parts[clique] + mask if clique in parts else mask
         return parts

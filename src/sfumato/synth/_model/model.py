@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,12 @@ from sfumato.synth._model.domain import Clique, Domain
 from sfumato.synth._model.sampling import sample
 from sfumato.synth._model.trees import Tree, tree_of
 
-__all__ = ["Model"]
+__all__ = ["Model", "Warm"]
 
 MOST_CELLS = 2**26
+
+Warm: TypeAlias = tuple[float, dict[Clique, Floats], dict[Clique, Floats]]
+"""Where an estimate with more marginals may start from: a pull, potentials and slopes; see `estimating`."""
 
 
 class Model:
@@ -32,15 +35,18 @@ class Model:
         domain: The columns.
         total: How many rows the marginals add up to.
         potentials: For each of some cliques, the potential of each cell; -inf where no row can be.
+        warm: Where a later estimate starts from; not kept in arrays.
     """
 
-    def __init__(self, domain: Domain, total: float, potentials: Mapping[Clique, Floats]) -> None:
+    def __init__(
+        self, domain: Domain, total: float, potentials: Mapping[Clique, Floats], *, warm: Warm | None = None
+    ) -> None:
         if not (math.isfinite(total) and total > 0):
             raise InvalidParameter("The total must be a finite number above 0.")
         for clique, potential in potentials.items():
             if potential.shape != domain.shape(clique) or not (potential < math.inf).all():
                 raise InvalidParameter("Potentials need one number below infinity for each cell of a clique.")
-        self.domain, self.total = domain, float(total)
+        self.domain, self.total, self.warm = domain, float(total), warm
         self.potentials = {clique: potentials[clique] for clique in sorted(potentials)}
 
     @cached_property
