@@ -13,13 +13,21 @@ def grid(sizes):
     return Domain(tuple(f"c{place}" for place in range(len(sizes))), tuple(sizes))
 
 
-@st.composite
-def structures(draw, most=5, largest=4, cliques=6):
-    """A domain with cliques of any kind: nested, empty, apart, of columns with one cell."""
-    sizes = draw(st.lists(st.integers(1, largest), min_size=1, max_size=most))
-    column = st.integers(0, len(sizes) - 1)
-    chosen = draw(st.lists(st.sets(column, max_size=3), max_size=cliques))
-    return grid(sizes), sorted({tuple(sorted(clique)) for clique in chosen})
+def structures(most=5, largest=4, cliques=6):
+    """Domains with cliques of any kind: nested, empty, apart, in rings, of columns with one cell.
+
+    They are drawn from a seed, because draws of lists of sets are seldom cliques that share columns.
+    """
+
+    def structure(seed):
+        rng = simulation(seed)
+        count = int(rng.integers(1, most + 1, 3).max())
+        domain = grid([int(size) for size in rng.integers(1, largest + 1, count)])
+        lengths = rng.choice(4, rng.integers(0, cliques + 1, 2).max(), p=[0.05, 0.25, 0.5, 0.2])
+        drawn = [rng.choice(count, min(count, length), replace=False) for length in lengths]
+        return domain, sorted({tuple(sorted(clique.tolist())) for clique in drawn})
+
+    return st.integers(2**40, 2**48).map(structure)
 
 
 def lifted(domain, clique, table):

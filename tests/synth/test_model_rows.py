@@ -72,12 +72,12 @@ def test_rows_that_share_a_group_are_shuffled():
 
 def test_groups_of_one_row_have_no_common_luck():
     """Each of many small groups draws by itself: a column with a cell for each row is matched evenly."""
-    domain = grid([2000, 4])
-    model = Model(domain, 1.0, {(0, 1): np.zeros((2000, 4))})
-    found = counted(model.rows(2000, simulation(0)), domain, (1,))
-    assert np.abs(found - 500).max() < 50
-    half = counted(model.rows(2000, simulation(0))[:1000], domain, (1,))
-    assert np.abs(half - 250).max() < 100
+    domain = grid([2000, 4, 4])
+    model = Model(domain, 1.0, {(0, 1): np.zeros((2000, 4)), (0, 2): np.zeros((2000, 4))})
+    rows = model.rows(2000, simulation(0))
+    for column in ((1,), (2,)):
+        assert np.abs(counted(rows, domain, column) - 500).max() < 50
+        assert np.abs(counted(rows[:1000], domain, column) - 250).max() < 100
 
 
 def test_columns_that_nothing_tells_of_are_uniform_and_independent():
