@@ -78,6 +78,8 @@ def test_groups_of_one_row_have_no_common_luck():
     for column in ((1,), (2,)):
         assert np.abs(counted(rows, domain, column) - 500).max() < 50
         assert np.abs(counted(rows[:1000], domain, column) - 250).max() < 100
+    assert counted(rows, domain, (0,)).max() < 12  # the first clique's cells are not met in even steps
+    assert 0.5 < counted(rows, domain, (0,)).var() < 2
 
 
 def test_columns_that_nothing_tells_of_are_uniform_and_independent():

@@ -234,10 +234,10 @@ class _Search:
         if start is not None and start.warm is not None and self.measured:
             pull, base, slopes = start.warm
             return _Place(self._moved(base), self._moved(slopes), max(pull, _SOFT * self.scale))
-        base = np.zeros(len(self.wanted))
-        counts, _ = self._counts(base)
+        nothing = np.zeros(len(self.wanted))
+        counts, _ = self._counts(nothing)
         most = np.maximum(counts, np.minimum(self.wanted, self.total)) / self.sharing.variance
-        return _Place(base, base, max(float(np.max(most, initial=0.0)), 1e-300) / _SPREAD)
+        return _Place(nothing, nothing, max(float(np.max(most, initial=0.0)), 1e-300) / _SPREAD)
 
     def _moved(self, parts: Mapping[Clique, Floats]) -> Floats:
         """Numbers on cliques as numbers on those measured now, where these hold them."""

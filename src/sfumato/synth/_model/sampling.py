@@ -60,6 +60,8 @@ def _drawn(table: Floats, wanted: NDArray[np.int64], rng: Simulation) -> NDArray
     number is its expectation rounded up or down. The u of different groups are spread over 0 … 1, so that
     the errors of small groups cancel.
     """
+    shuffled = rng.permutation(table.shape[1])  # even steps through an even table would meet the same cells
+    table = table[:, shuffled]
     groups = np.flatnonzero(wanted)
     sizes = wanted[groups]
     sums = np.cumsum(table[groups], axis=1)
@@ -74,5 +76,5 @@ def _drawn(table: Floats, wanted: NDArray[np.int64], rng: Simulation) -> NDArray
     at = (rank + start[group]) / sizes[group]
     flat = (sums + np.arange(len(groups))[:, np.newaxis]).ravel()
     found = np.searchsorted(flat, at + group, side="right") - group * table.shape[1]
-    cells: NDArray[np.int64] = np.minimum(np.maximum(found, 0), last[group])
+    cells: NDArray[np.int64] = shuffled[np.minimum(np.maximum(found, 0), last[group])]
     return cells
