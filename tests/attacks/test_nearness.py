@@ -37,9 +37,14 @@ def test_rows_of_others_leave_a_coin_and_would_have_been_noticed():
 def test_distances_are_those_of_gower():
     one = pa.table({"x": [0.0, 5.0, None], "c": ["a", "b", "b"]})
     other = pa.table({"x": [0.0, 10.0], "c": ["b", "b"]})
-    assert nearest_records(one, other).distances.tolist() == [0.5, 0.25, 0.5]
-    assert nearest_records(other, other).distances.tolist() == [0, 0]
-    assert nearest_records(other, other).places.tolist() == [0, 1]
+    (found,) = nearest_records(one, other)
+    assert found.distances.tolist() == [0.5, 0.25, 0.5]
+    (found,) = nearest_records(other, other)
+    assert (found.distances.tolist(), found.places.tolist()) == ([0, 0], [0, 1])
+    # A table that reaches far does not bring its own rows nearer.
+    near, far = pa.table({"x": [0.0, 10.0]}), pa.table({"x": [0.0, 100.0]})
+    for found in nearest_records(pa.table({"x": [4.0]}), near, far):
+        assert found.distances.tolist() == [0.04]
 
 
 def test_a_control_of_the_same_people_is_refused():

@@ -318,7 +318,7 @@ def test_copies_are_caught_by_nearest_records_and_attacks(copied):
 
 
 def test_rows_of_others_give_nobody_away():
-    near = nearest_of(REAL, FRESH, OTHERS, simulation(0), 0.99)
+    near = nearest_of(REAL, FRESH, OTHERS, simulation(0))
     assert not near.is_near
     assert near.nearer.low < 0.5 < near.nearer.high
     for attack in attacks_on(REAL, FRESH, OTHERS, targets=[], paid=(Fraction(1), Fraction(1, 10**9)), seed=0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -157,16 +158,16 @@ class NearestRecords(NamedTuple):
 
 
 def nearest_records(
-    of: pa.Table, among: pa.Table, *, columns: str | Sequence[str] | None = None
-) -> NearestRecords:
-    """The nearest row of another table for each row, and how far it is.
+    of: pa.Table, *among: pa.Table, columns: str | Sequence[str] | None = None
+) -> list[NearestRecords]:
+    """The nearest row of other tables for each row, and how far it is; of each table by itself.
 
-    The distance is Gower's (1971): of a number the difference over the extent of the other table, of anything
-    else 0 or 1; the mean over all columns.
+    The distance is Gower's (1971): of a number the difference over the extent of all other tables together,
+    of anything else 0 or 1; the mean over all columns. So distances to several tables can be compared.
 
     Args:
         of: The rows.
-        among: The other table.
+        among: The other tables, one at least.
         columns: Those to measure by; by default all of the first table.
 
     Raises:
@@ -174,13 +175,19 @@ def nearest_records(
             if there are no rows.
     """
     names = of.column_names if columns is None else named(columns, "columns")
-    held = mixed([read(of, names), read(among, names)], names)
-    places = np.empty(len(held[0].parts[0]), np.int64)
-    far = np.empty(len(places))
+    tables = [read(table, names) for table in (of, *among)]
+    held = [
+        Column(column.name, column.ordered, (column.parts[0], np.concatenate(column.parts[1:])))
+        for column in mixed(tables, names)
+    ]
+    ends = np.cumsum([0, *(table.num_rows for table in tables[1:])])
+    sides = [slice(first, last) for first, last in itertools.pairwise(ends.tolist())]
+    found = [NearestRecords(np.empty(of.num_rows, np.int64), np.empty(of.num_rows)) for _ in sides]
     for some, apart in distances(held, 0, 1):
-        places[some] = apart.argmin(axis=1)
-        far[some] = np.take_along_axis(apart, places[some, None], axis=1)[:, 0]
-    return NearestRecords(places, far / len(names))
+        for side, nearest in zip(sides, found, strict=True):
+            nearest.places[some] = apart[:, side].argmin(axis=1)
+            nearest.distances[some] = apart[:, side].min(axis=1) / len(names)
+    return found
 
 
 def _nearest(held: Sequence[Column], of: int, among: int) -> Floats:

@@ -82,9 +82,9 @@ class Nearest:
 
 
 def nearest_of(
-    real: pa.Table, synthetic: pa.Table, holdout: pa.Table, rng: Simulation, confidence: float
+    real: pa.Table, synthetic: pa.Table, holdout: pa.Table, rng: Simulation, confidence: float = 0.99
 ) -> Nearest:
-    """The nearest records of some synthetic rows."""
+    """The nearest records of some synthetic rows; intervals at the confidence of attacks."""
 
     def some(table: pa.Table, most: int) -> pa.Table:
         return table.take(pa.array(rng.permutation(table.num_rows)[:most]))
@@ -92,7 +92,7 @@ def nearest_of(
     rows = some(synthetic, _LOOKED_AT)
     many = min(_KNOWN, real.num_rows, holdout.num_rows)
     names = synthetic.column_names
-    own, other = (nearest_records(rows, some(people, many), columns=names) for people in (real, holdout))
+    own, other = nearest_records(rows, some(real, many), some(holdout, many), columns=names)
     inside, outside = own.distances, other.distances
     looked_at = len(inside)
     return Nearest(

@@ -28,8 +28,8 @@ def caption(report: Report) -> list[str]:
     """What a reader must know first, in sentences."""
     lines = [
         f"How true a synthetic table is, and what it gives away. {STEWARD}",
-        f"{report.about} Error bars hold {report.confidence:.0%} of the time, those of attacks "
-        f"{_sure(report)}; each by itself.",
+        f"{report.about} Error bars hold {report.confidence:.0%} of the time, those of attacks and nearest "
+        "records 99%; each by itself.",
     ]
     hit = report.hardest_hit
     if hit is not None and hit.lost.low > 0:
@@ -44,11 +44,6 @@ def caption(report: Report) -> list[str]:
     if caught:
         lines.append(f"It gives people away: {', '.join(caught)}.")
     return [*lines, *report.missing]
-
-
-def _sure(report: Report) -> str:
-    found = {attack.outcome.confidence for attack in report.attacks}
-    return f"{max(found, default=0.99):.0%}"
 
 
 def tables_of(report: Report) -> dict[str, Columns]:
