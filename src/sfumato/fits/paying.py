@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,74 +21,110 @@ from sfumato.ledger.spare import Spare
 from sfumato.purchase import Bought, Purchase, is_no_dearer, known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sfumato.loss import GaussianLoss
-    from sfumato.session.rows_wanted import RowsTaken, RowsWanted
+    from sfumato.loss import GaussianLoss, PrivacyLoss
     from sfumato.session.session import Session
 
-__all__ = ["fit_purchase", "said_before", "spared"]
+__all__ = ["Released", "fit_purchase", "gaussian_purchase", "note_of", "spared", "units_told"]
 
-Bounds = Mapping[str, tuple[Fraction, Fraction]]
-Learn = Callable[[Right, Meter], tuple[Mapping[str, NDArray[Any]], Bounds]]
+T = TypeVar("T")
+Released: TypeAlias = tuple[Mapping[str, NDArray[Any]], Mapping[str, tuple[Fraction, Fraction]]]
+"""What a fit releases: arrays by name, and the bounds that it bought, by column."""
 
 
-def spared(session: Session, wanted: RowsWanted) -> Spare:
-    """What the budget spares of delta for a fit that names none; 0 where it has none.
+def spared(session: Session, table: str) -> Spare:
+    """What the budget of a table spares of delta for a fit that names none; 0 where it has none.
 
     Where nothing is left, it is priced as if there were: a fit on record is found so, and the debit refuses
     what is not.
     """
-    budget = session.dataset_with(session.tables[wanted.table]).budget
-    spare = session.ledger.spare(wanted.dataset)
-    if spare.delta or not budget.delta:
+    dataset = session.dataset_with(session.tables[table])
+    spare = session.ledger.spare(dataset.name)
+    if spare.delta or not dataset.budget.delta:
         return spare
-    return replace(spare, delta=budget.hundredth, told=f"a hundredth of the budget's, though {spare.told}")
+    told = f"a hundredth of the budget's, though {spare.told}"
+    return replace(spare, delta=dataset.budget.hundredth, told=told)
 
 
-def fit_purchase(
+def gaussian_purchase(
     session: Session,
-    wanted: RowsWanted,
-    taken: RowsTaken,
     paid: GaussianLoss,
     *,
-    spender: str,
+    memo: Memo,
     facts: Any,
-    words: str,
-    learn: Learn,
-    reads: Sequence[str] = (),
+    reads: Sequence[str],
+    check: Callable[[], None],
+    learn: Callable[[Right, Meter], Released],
+    exchange: bool,
     spare: Spare | None = None,
 ) -> Purchase[Kept]:
-    """The one purchase that a whole fit is.
+    """The one purchase of a fit that all comes out of one meter.
 
     Args:
         session: Who pays.
-        wanted: The rows that are wanted.
-        taken: As what they are read.
         paid: The price of the whole fit.
-        spender: What kind of fit it is, in a word.
-        facts: All else that the answer depends on but the price, as plain data.
-        words: What is learned, for people.
-        learn: From the right to read and the noise to what is released, and the bounds that were bought.
-        reads: Fingerprints of what is read beside the rows.
+        memo: Who spends, in which words, and on which table.
+        facts: All that the answer depends on but the price, as plain data.
+        reads: Fingerprints of what is read, once each.
+        check: Refuses what cannot be read, before it is paid.
+        learn: From the right to read and the noise to what is released.
+        exchange: Whether the meter doubles what a unit can move, since units are exchanged.
         spare: Where delta comes from, if nobody named it.
 
     Privacy:
         Claim: what is recorded carries `paid`. The debit is for the loss of a Gaussian filter, and each draw
-        of noise is counted by it first (`Right.steps`); rows are read once, for this debit. Whatever fails
-        after the debit stays paid, and its refusal says nothing of the rows. A fit on record serves if it
-        cost no less: its answer follows from the same data by the same rule.
+        of noise is counted by it first (`Right.steps`); the rest is `fit_purchase`.
     """
     gate = GaussianFilter(paid.rho, point=paid.point)
-    assert paid.point is not None  # prices of fits are calibrated
-    epsilon, delta = paid.point
-    budget = session.dataset_with(session.tables[wanted.table]).budget
-    whole = [spender, facts, taken.fingerprint]
+
+    def released(right: Right) -> Released:
+        return learn(right, Meter(paid.rho, right.steps(gate).take, exchange=exchange))
+
+    return fit_purchase(
+        session,
+        gate.loss,
+        memo=replace(memo, mechanism="gaussian"),
+        facts=facts,
+        reads=reads,
+        check=check,
+        released=released,
+        spare=spare,
+    )
+
+
+def fit_purchase(
+    session: Session,
+    loss: PrivacyLoss,
+    *,
+    memo: Memo,
+    facts: Any,
+    reads: Sequence[str],
+    check: Callable[[], None],
+    released: Callable[[Right], Released],
+    spare: Spare | None = None,
+) -> Purchase[Kept]:
+    """One purchase of whatever is learned from data that is read once.
+
+    Args:
+        session: Who pays.
+        loss: What all of it costs, calibrated to an (epsilon, delta).
+        memo: Who spends, in which words, with which noise and on which table.
+        facts: All that the answer depends on but the price, as plain data.
+        reads: Fingerprints of what is read, once each.
+        check: Refuses what cannot be read, before it is paid.
+        released: From the right to read to what is released.
+        spare: Where delta comes from, if nobody named it.
+
+    Privacy:
+        Claim: what is recorded carries `loss`, if what `released` gives does. Data is read once, for this
+        debit. Whatever fails after the debit stays paid, and its refusal says nothing of the rows. An answer
+        on record serves if it cost no less: it follows from the same data by the same rule.
+    """
+    assert loss.approximate is not None  # prices of fits are calibrated
+    epsilon, delta = loss.approximate
+    dataset = session.dataset_with(session.tables[memo.table])
 
     def answer(right: Right) -> Kept:
-        steps = right.steps(gate)
-        meter = Meter(paid.rho, steps.take, exchange=wanted.exchange)
-        learned, bounds = _guarded(lambda: learn(right, meter))
+        learned, bounds = _guarded(lambda: released(right))
         return Kept(learned, epsilon, delta, bounds)
 
     def as_good(kept: Iterator[Bought[Kept]]) -> Bought[Kept] | None:
@@ -96,39 +132,37 @@ def fit_purchase(
             (each for each in kept if each.answer.epsilon >= epsilon and each.answer.delta >= delta), None
         )
 
+    whole = [memo.spender, facts, *reads]
     return Purchase(
-        dataset=wanted.dataset,
-        loss=gate.loss,
+        dataset=dataset.name,
+        loss=loss,
         fingerprint=hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest(),
-        memo=Memo(
-            spender,
-            words,
-            epsilon,
-            delta,
-            "gaussian",
-            wanted.table,
-            unnamed=() if spare is None else ("delta",),
-        ),
+        memo=replace(memo, epsilon=epsilon, delta=delta, unnamed=() if spare is None else ("delta",)),
         answer=answer,
         write=Kept.to_bytes,
         read_back=Kept.from_bytes,
         choose=as_good,
-        reads=(taken.fingerprint, *reads),
-        check=taken.check,
-        takes=lambda receipt: is_no_dearer(budget, receipt, gate.loss),
+        reads=tuple(reads),
+        check=check,
+        takes=lambda receipt: is_no_dearer(dataset.budget, receipt, loss),
     )
 
 
-def said_before(session: Session, wanted: Purchase[Kept]) -> str:
-    """What the ledger says of a fit before it is paid: that it is on record, or too dear; else nothing.
+def note_of(session: Session, wanted: Purchase[Kept], *, again: str = "fit") -> str:
+    """What the ledger says to a purchase: that it is on record, or more than what is left; else nothing.
+
+    Args:
+        session: Who would pay.
+        wanted: What.
+        again: What is done again, free, in a word.
 
     Raises:
-        QueryRefused: if the rows cannot be read so.
+        QueryRefused: if the data cannot be read so.
     """
     wanted.check()
     try:
         if known(session.ledger, wanted) is not None:
-            return "It is on record: to fit it again is free."
+            return f"It is on record: to {again} it again is free."
         session.ledger.refuse_several(wanted.dataset, [(wanted.loss, True)])
     except BudgetExceeded:
         return "This is more than what is left: it would be refused."
@@ -137,7 +171,15 @@ def said_before(session: Session, wanted: Purchase[Kept]) -> str:
     return ""
 
 
-def _guarded(learn: Callable[[], Any]) -> Any:
+def units_told(max_rows: int | None) -> str:
+    """How many rows of a unit are read, in a sentence; nothing where each row is a unit."""
+    if max_rows is None:
+        return ""
+    said = "1 row of each unit is" if max_rows == 1 else f"{max_rows} rows of each unit are"
+    return f"At most {said} read."
+
+
+def _guarded(learn: Callable[[], T]) -> T:
     """What is learned; whatever fails says nothing of the rows, in its words or in its chain."""
     refusal: SfumatoError
     try:

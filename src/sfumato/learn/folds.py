@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import Meter, price
+from sfumato.fits.paying import Released
 from sfumato.learn._choosing.on_session import asked
 from sfumato.learn._choosing.scores import goodness, scoring_of, share_of
 from sfumato.learn._choosing.trials import fitted, folds_of, model_of
 from sfumato.learn._core.on_session import facts_of, is_session, said_of
-from sfumato.learn._core.paying import FitQuote, Released, quoted
+from sfumato.learn._core.paying import FitQuote, quoted
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import PrivateEstimator
 from sfumato.ledger import Memo

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import Meter, Total, price
-from sfumato.fits.paying import fit_purchase, said_before, spared
+from sfumato.fits.paying import gaussian_purchase, note_of, spared, units_told
+from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, show
 from sfumato.synth._model.domain import Domain
 from sfumato.synth._private.cells import Cells
@@ -119,8 +120,8 @@ def quote(
         epsilon=wanted.memo.epsilon,
         delta=wanted.memo.delta,
         loss=wanted.loss,  # type: ignore[arg-type]
-        max_rows=plan.wanted.max_rows,
-        note=said_before(session, wanted),
+        max_rows=plan.wanted.max_rows if plan.wanted.has_units else None,
+        note=note_of(session, wanted),
         delta_told="" if spare is None else spare.told,
     )
 
@@ -136,7 +137,7 @@ class SynthQuote:
         epsilon: The price.
         delta: Its other half.
         loss: What the ledger is charged.
-        max_rows: How many rows of a unit are read, at most.
+        max_rows: How many rows of a unit are read, at most; None: each row is a unit.
         note: What the ledger says: that it is on record, or more than what is left; else empty.
         delta_told: Where delta comes from, if nobody named it.
     """
@@ -147,7 +148,7 @@ class SynthQuote:
     epsilon: Fraction
     delta: Fraction
     loss: GaussianLoss
-    max_rows: int
+    max_rows: int | None
     note: str
     delta_told: str = ""
 
@@ -157,7 +158,7 @@ class SynthQuote:
         many = f"{len(self.columns)} column{'s' if len(self.columns) > 1 else ''}"
         cost = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}{told}"
         said = f"A synthetic {self.table}, {many}, {self.method}: {cost} for the whole fit."
-        rows = f"At most {self.max_rows} rows of a unit are read." if self.max_rows > 1 else ""
+        rows = units_told(self.max_rows)
         return textwrap.fill(" ".join(part for part in (said, rows, self.note) if part), _WIDTH)
 
     def __repr__(self) -> str:
@@ -185,22 +186,22 @@ def _wanted(
         memory=memory,
         parameters=parameters,
     )
-    spare = spared(session, plan.wanted) if delta is None else None
+    spare = spared(session, plan.wanted.table) if delta is None else None
     paid = _price(epsilon, delta if spare is None else spare.delta)
 
     def learn(right: Right, meter: Meter) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
         return released(plan, plan.taken.read(right), meter, told).to_arrays(), {}
 
     said = table if isinstance(table, str) else plan.wanted.table
-    wanted = fit_purchase(
+    wanted = gaussian_purchase(
         session,
-        plan.wanted,
-        plan.taken,
         paid,
-        spender="synth",
+        memo=Memo("synth", f"synthetic table, {plan.method.name}: {said}", table=plan.wanted.table),
         facts=plan.facts,
-        words=f"synthetic table, {plan.method.name}: {said}",
+        reads=(plan.taken.fingerprint,),
+        check=plan.taken.check,
         learn=learn,
+        exchange=plan.wanted.exchange,
         spare=spare,
     )
     return plan, wanted, spare

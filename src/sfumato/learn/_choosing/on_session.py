@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from sfumato.fits.kept import Kept
+from sfumato.fits.paying import Released, note_of, spared
 from sfumato.learn._choosing.trials import Fitted, Given, model_of, models_of, unchecked
 from sfumato.learn._core import paying
 from sfumato.learn._core.declared import Following
@@ -71,7 +72,7 @@ class Asked(NamedTuple):
         *,
         memo: Memo,
         facts: Any,
-        choose: Callable[[Records], paying.Released],
+        choose: Callable[[Records], Released],
     ) -> Purchase[Kept]:
         """The one purchase that the whole choice is.
 
@@ -87,7 +88,7 @@ class Asked(NamedTuple):
             of one unit: one debit pays for all trials, and rows are read once (`whole_purchase`).
         """
 
-        def released(right: Right) -> paying.Released:
+        def released(right: Right) -> Released:
             return choose(self.reading.records(right, self.estimator._target_read))
 
         return paying.whole_purchase(
@@ -96,7 +97,7 @@ class Asked(NamedTuple):
 
     def told(self, session: Session, wanted: Purchase[Kept]) -> tuple[str, str]:
         """Where delta comes from, if nobody named it; and what the ledger says to the purchase."""
-        return "" if self.spare is None else self.spare.told, paying.note_of(session, wanted)
+        return "" if self.spare is None else self.spare.told, note_of(session, wanted)
 
     def model(self, at: int, kept: Kept, rho: Fraction) -> tuple[PrivateEstimator, Fitted]:
         """The candidate that was chosen, and what is on record of it.
@@ -140,7 +141,7 @@ def asked(
     reading = reading_of(first, session, rows, target, parameters, plain=True)
     told = unchecked(estimator, {})
     told._public = first._public
-    return Asked(told, tuple(given), reading, None if named else paying.spared(session, reading))
+    return Asked(told, tuple(given), reading, None if named else spared(session, reading.wanted.table))
 
 
 def _design(model: PrivateEstimator, design: Design) -> Design:

@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.fits.kept import Kept
+from sfumato.fits.paying import Released, units_told
 from sfumato.learn._choosing.on_session import Asked, asked
 from sfumato.learn._choosing.scores import scoring_of
 from sfumato.learn._choosing.trials import Fitted, Given, adopt, candidates_of, model_of, models_of
 from sfumato.learn._core.habits import names_there
 from sfumato.learn._core.on_session import facts_of, found_bounds, is_session, said_of
-from sfumato.learn._core.paying import Released, units_told
 from sfumato.learn._core.records import Records
 from sfumato.learn.base import PrivateEstimator
 from sfumato.ledger import Memo

@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.errors import InvalidParameter
 from sfumato.fits.kept import Kept, plain
+from sfumato.fits.paying import Released, spared
 from sfumato.learn._core import paying
 from sfumato.learn._core.buying import bounds_price
 from sfumato.learn._core.declared import TARGET, Number, number
@@ -101,11 +102,11 @@ def fit_purchase(
 ) -> tuple[Reading, Purchase[Kept]]:
     """What a fit on a session reads and buys."""
     reading = reading_of(model, session, rows, target, parameters)
-    spare = paying.spared(session, reading) if model.delta is None else None
+    spare = spared(session, reading.wanted.table) if model.delta is None else None
     paid = model._price(None if spare is None else spare.delta)
     model._rehearse(reading.design, paid)
 
-    def learn(right: Right, meter: Meter) -> paying.Released:
+    def learn(right: Right, meter: Meter) -> Released:
         design, released = model._released(reading.rows(right, model._target_read), meter)
         return released, found_bounds(reading, design, model._bought_target)
 
@@ -120,13 +121,15 @@ def fit_purchase(
     )
 
 
-def found_bounds(reading: Reading, design: Design, target: Number | None = None) -> Mapping[str, Number]:
+def found_bounds(
+    reading: Reading, design: Design, target: Number | None = None
+) -> Mapping[str, tuple[Fraction, Fraction]]:
     """The bounds that a fit has bought, by column."""
     found = {column.name: column for column in design.columns if isinstance(column, Number)}
     bounds = {name: found[name] for name in reading.unbought if name in found}
     if target is not None:
         bounds |= {column.name: target for column in reading.target}
-    return bounds
+    return {name: (column.lower, column.upper) for name, column in bounds.items()}
 
 
 def bought_design(model: PrivateEstimator, reading: Reading, kept: Kept, rho: Fraction) -> Design:

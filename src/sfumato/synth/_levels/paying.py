@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import textwrap
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from fractions import Fraction
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from sfumato._dataclasses import dataclass
-from sfumato.accounting import GaussianFilter
 from sfumato.errors import (
-    AccessDenied,
-    BudgetExceeded,
-    EngineFailed,
     InvalidParameter,
-    SfumatoError,
-    UnsupportedLoss,
 )
 from sfumato.fits.kept import Kept, plain
 from sfumato.fits.meter import Meter, price
+from sfumato.fits.paying import Released, gaussian_purchase, note_of, spared
 from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, show
-from sfumato.purchase import Bought, Purchase, is_no_dearer, known
+from sfumato.purchase import Purchase
 from sfumato.synth._levels.asking import Asked
 from sfumato.synth._levels.measuring import Design
 
@@ -34,7 +26,6 @@ if TYPE_CHECKING:
     from sfumato.ledger import Right
     from sfumato.ledger.spare import Spare
     from sfumato.loss import GaussianLoss
-    from sfumato.synth._levels.grid import Floats
 
 __all__ = ["LevelsQuote", "priced", "purchase", "quoted"]
 
@@ -99,12 +90,7 @@ def priced(asked: Asked, epsilon: Rational, delta: Rational | None) -> tuple[Gau
         raise InvalidParameter("Say what the counts may cost: epsilon=1, delta=1e-9.")
     if delta is not None:
         return price(epsilon, delta), None
-    session = asked.session
-    dataset = session.dataset_with(session.tables[asked.question.table])
-    spare = session.ledger.spare(dataset.name)
-    if not spare.delta and dataset.budget.delta:
-        told = f"a hundredth of the budget's, though {spare.told}"
-        spare = replace(spare, delta=dataset.budget.hundredth, told=told)
+    spare = spared(asked.session, asked.question.table)
     if not spare.delta:
         raise InvalidParameter("The budget has no delta, and the noise here needs one: open one with delta.")
     return price(epsilon, spare.delta), spare
@@ -119,54 +105,32 @@ def purchase(asked: Asked, design: Design, paid: GaussianLoss, spare: Spare | No
         fails after the debit stays paid, and its refusal says nothing of the rows. Public totals are declared
         and part of the fingerprint; none of them is read. What is on record serves if it cost no less.
     """
-    assert paid.point is not None  # the price is calibrated
-    epsilon, delta = paid.point
-    session, question = asked.session, asked.question
-    dataset = session.dataset_with(session.tables[question.table])
-    gate = GaussianFilter(paid.rho, point=paid.point)
-    tree, given = design.tree, design.public.words(design.tree)
+    question, tree = asked.question, design.tree
+    given = design.public.words(tree)
     facts = {
         "levels": list(tree.names),
         "places": [[plain(value, "places") for value in path] for path in tree.paths[-1]],
         "attributes": [list(asked.grid.names), [plain(list(values), "by") for values in asked.values]],
         "public": [sorted(places.items()) for places in design.public.declared],
         "shares": [[level, list(part), str(share)] for (level, part), share in design.shares.items()],
-        "reads": asked.fingerprint,
     }
 
-    def answer(right: Right) -> Kept:
-        # A unit's sensitivity has both units where they are exchanged, so that the meter need not double it.
-        meter = Meter(paid.rho, right.steps(gate).take)
-        return Kept(_guarded(asked, design, right, meter), epsilon, delta)
-
-    def as_good(kept: Iterator[Bought[Kept]]) -> Bought[Kept] | None:
-        return next(
-            (each for each in kept if each.answer.epsilon >= epsilon and each.answer.delta >= delta), None
-        )
+    def learn(right: Right, meter: Meter) -> Released:
+        return design.measured(asked.places(right), meter), {}
 
     counted = " × ".join(asked.grid.names) or "rows"
     words = f"{counted} by {', '.join(tree.names[1:])} of {question.table}"
-    return Purchase(
-        dataset=dataset.name,
-        loss=gate.loss,
-        fingerprint=hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest(),
-        memo=Memo(
-            "levels",
-            f"{words}, given {given}" if given else words,
-            epsilon,
-            delta,
-            "gaussian",
-            question.table,
-            unnamed=() if spare is None else ("delta",),
-            given=given,
-        ),
-        answer=answer,
-        write=Kept.to_bytes,
-        read_back=Kept.from_bytes,
-        choose=as_good,
+    return gaussian_purchase(
+        asked.session,
+        paid,
+        memo=Memo("levels", f"{words}, given {given}" if given else words, table=question.table, given=given),
+        facts=facts,
         reads=(asked.fingerprint,),
         check=asked.check,
-        takes=lambda receipt: is_no_dearer(dataset.budget, receipt, gate.loss),
+        learn=learn,
+        # A unit's sensitivity has both units where they are exchanged, so that the meter need not double it.
+        exchange=False,
+        spare=spare,
     )
 
 
@@ -179,17 +143,6 @@ def quoted(
         QueryRefused: if the counts cannot be read so.
     """
     assert paid.point is not None
-    wanted.check()
-    note, ledger = "", asked.session.ledger
-    try:
-        if known(ledger, wanted) is not None:
-            note = "It is on record: to release it again is free."
-        else:
-            ledger.refuse_several(wanted.dataset, [(wanted.loss, True)])
-    except BudgetExceeded:
-        note = "This is more than what is left: it would be refused."
-    except (AccessDenied, UnsupportedLoss):
-        pass  # the release says why
     wide = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
     names = asked.grid.names
     errors = {
@@ -208,18 +161,6 @@ def quoted(
         loss=paid,
         errors=errors,
         given=wanted.memo.given,
-        note=note,
+        note=note_of(asked.session, wanted, again="release"),
         delta_told="" if spare is None else spare.told,
     )
-
-
-def _guarded(asked: Asked, design: Design, right: Right, meter: Meter) -> dict[str, Floats]:
-    """What is measured; whatever fails says nothing of the rows, in its words or in its chain."""
-    refusal: SfumatoError
-    try:
-        return design.measured(asked.places(right), meter)
-    except (EngineFailed, AccessDenied) as failed:
-        refusal = type(failed)(*failed.args)
-    except Exception:
-        refusal = EngineFailed("The counts could not be finished; the price stays paid.")
-    raise refusal
