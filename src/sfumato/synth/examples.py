@@ -36,6 +36,9 @@ class Example:
 @cache
 def examples() -> tuple[Example, ...]:
     """The examples of all releases of this package."""
+    from sfumato.synth.fit_examples import fits
+
     root = importlib.import_module("sfumato.synth")
     modules = [importlib.import_module(f"sfumato.synth.{home}") for home in sorted(root._HOMES)]
-    return tuple(example for module in modules for example in getattr(module, "examples", tuple)())
+    listed = [example for module in modules for example in getattr(module, "examples", tuple)()]
+    return (*listed, *(Example(fit.name, fit.loss, fit.draw) for fit in fits()))

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from sfumato.learn._core.rows import Rows
     from sfumato.learn.base import PrivateEstimator
     from sfumato.learn.examples import Example
+    from sfumato.mechanisms.base import Side
+    from sfumato.synth.fit_examples import SynthFit
 
     Given: TypeAlias = Rows | Records
 
-__all__ = ["check_answers", "check_fit", "check_noise", "check_pair"]
+__all__ = ["check_answers", "check_fit", "check_noise", "check_pair", "check_synth"]
 
 Forge: TypeAlias = Callable[[Total, float], NDArray[np.float64]]
 Pick: TypeAlias = Callable[[int], int]
@@ -99,19 +101,42 @@ def check_fit(example: Example) -> None:
     other, right = example.rows("right")
     check_pair(model, left, other, right)
     check_pair(other, right, model, left)
-    check_noise(model, left)
+    check_noise(lambda meter: model._released(left, meter)[1], model._price(), exchange=left.exchange)
 
 
-def check_noise(model: PrivateEstimator, rows: Rows | Records, *, least: int = 250) -> None:
+def check_synth(example: SynthFit, *, forge: Forge | None = None, pick: Pick | None = None) -> None:
+    """Holds a fit of a synthetic table to its claim; answers and choices as for `check_pair`.
+
+    Raises:
+        AssertionError: with what does not hold.
+    """
+    paid, exchange = example.loss, example.plan.wanted.exchange
+
+    def run(side: Side) -> Run:
+        return lambda meter: example.released(side, meter).to_arrays()
+
+    check_answers(run("left"), run("right"), paid, exchange=exchange, forge=forge, pick=pick)
+    check_answers(run("right"), run("left"), paid, exchange=exchange, forge=forge, pick=pick)
+    if forge is None:
+        check_noise(run("left"), paid, exchange=exchange, least=100)
+
+
+def check_noise(run: Run, paid: GaussianLoss, *, exchange: bool = False, least: int = 250) -> None:
     """Holds the noise of a fit's answers to what is paid for it: as many fits as give `least` numbers.
+
+    Args:
+        run: From a meter to all that is released of a table.
+        paid: For the whole.
+        exchange: Whether neighbours have one unit exchanged.
+        least: How many numbers are looked at.
 
     Raises:
         AssertionError: if there is less or more; at a false-alarm rate of 1e-9.
     """
     off = list[float]()
     while len(off) < least:
-        meter = _Recording(_alone(model, rows))
-        model._released(rows, meter)
+        meter = _Recording(Meter.alone(paid, exchange=exchange))
+        run(meter)
         for (total, share), answer in zip(meter.asked, meter.answers, strict=True):
             if isinstance(total, _Choice):
                 continue
@@ -213,10 +238,6 @@ def _moved(mine: Total | _Choice, theirs: Total | _Choice, place: int) -> int:
     assert mine.step == theirs.step, f"the grid of question {place} depends on the data"
     pairs = zip(np.ravel(mine.values), np.ravel(theirs.values), strict=True)
     return sum((int(a) - int(b)) ** 2 for a, b in pairs)
-
-
-def _alone(model: PrivateEstimator, rows: Given) -> Meter:
-    return Meter.alone(model._price(), exchange=rows.exchange)
 
 
 def _same(learned: Mapping[str, Any], again: Mapping[str, Any]) -> None:

@@ -1,0 +1,168 @@
+"""Fits of neighbouring tables, ready to be run: what the kit for fits and an auditor hold to their claim."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato._dataclasses import dataclass
+from sfumato.fits.meter import Meter, price
+from sfumato.ledger import Budget
+from sfumato.loss import GaussianLoss
+from sfumato.mechanisms.base import Side
+from sfumato.schema import Bool, ColumnType, Enum, Int, PrivacyUnit, PrivateTable
+from sfumato.session import Session
+from sfumato.session.reading import RowsRead
+from sfumato.synth.fitting import released
+from sfumato.synth.planning import SynthPlan, planned
+from sfumato.synth.released import Released
+
+__all__ = ["SynthFit", "fits", "plan_of", "read_of"]
+
+Lines: TypeAlias = Sequence[Sequence[int | None]]
+"""Columns, each with a number for each row."""
+
+_PAID = price(1, "0.01")
+_SCHEMA: dict[str, ColumnType] = {
+    "sex": Enum("F", "M", nullable=False),
+    "member": Bool(nullable=False),
+    "stage": Int(0, 2),
+    "age": Int(0, 70, nullable=False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SynthFit:
+    """A fit, and two neighbouring tables as they are read for it.
+
+    Attributes:
+        name: Short and unique.
+        plan: All that is public of it.
+        left: One table.
+        right: The same with a unit added or removed, or another one where units are exchanged.
+        loss: The price.
+    """
+
+    name: str
+    plan: SynthPlan
+    left: RowsRead
+    right: RowsRead
+    loss: GaussianLoss = _PAID
+
+    def released(self, side: Side, meter: Meter) -> Released:
+        """What a fit releases of one side's table."""
+        return released(self.plan, self.left if side == "left" else self.right, meter)
+
+    def draw(self, side: Side, count: int) -> NDArray[np.float64]:
+        """What that many fits release, a line of numbers each."""
+        return np.array([_line(self.released(side, self._meter())) for _ in range(count)])
+
+    def _meter(self) -> Meter:
+        return Meter.alone(self.loss, exchange=self.plan.wanted.exchange)
+
+
+def plan_of(unit: PrivacyUnit, schema: Mapping[str, ColumnType], **wanted: Any) -> SynthPlan:
+    """The plan of a fit of a table that is declared so; it has no rows, since a plan reads none.
+
+    Args:
+        unit: Whose privacy is protected; its column is `who`.
+        schema: The columns.
+        wanted: What `planned` takes, where it is not the usual.
+    """
+    usual = {"method": "auto", "columns": None, "workload": None, "memory": 16, "parameters": None}
+    rows = pa.table({name: pa.nulls(0) for name in ("who", *schema)})
+    table = PrivateTable("people", source=rows, unit=unit, schema=dict(schema))
+    with Session(table, budget=Budget(1, "0.01")) as session:
+        return planned(session, None, **(usual | wanted))
+
+
+def read_of(columns: Lines, units: Sequence[int] | None = None) -> RowsRead:
+    """Rows as an engine gives them: steps and places of values, None where there is none."""
+    missing = [np.array([value is None for value in column], bool) for column in columns]
+    values = [np.array([value or 0 for value in column], np.int16) for column in columns]
+    return RowsRead(tuple(values), tuple(missing), None if units is None else np.array(units, np.int64))
+
+
+@cache
+def fits() -> tuple[SynthFit, ...]:
+    """Somebody comes, or leaves for somebody else, whose rows move the counts as far as they can."""
+    rows, several = PrivacyUnit.row(), PrivacyUnit("who", max_rows=3)
+    exchanged = PrivacyUnit("who", max_rows=2, adjacency="exchange")
+    three = ["sex", "member", "stage"]
+    triple: dict[str, Any] = {"columns": three, "workload": [three]}
+    few: list[list[int | None]] = [[0, 1, 1, 0], [0, 1, 0, 1], [None, 2, 2, 2]]
+    return (
+        _fit("independent: one more", rows, few[:1], [[0]], method="independent", columns=["sex"]),
+        _fit("mst: one more", rows, few, [[1], [1], [0]], method="mst", columns=three),
+        _fit("adaptive: a triple, one more", rows, few, [[1], [1], [0]], method="adaptive", **triple),
+        _fit("fixed: a triple, one more", rows, few, [[1], [1], [0]], method="fixed", **triple),
+        _fit(
+            "mst: many cells, somebody with three rows",
+            several,
+            [[0, 1, 1, 0], [7, 12, 64, 7]],
+            [[0] * 3, [70] * 3],
+            method="mst",
+            columns=["sex", "age"],
+        ),
+        _fit(
+            "adaptive: two rows exchanged",
+            exchanged,
+            few[:2],
+            [[1] * 2, [1] * 2],
+            [[0] * 2, [1] * 2],
+            method="adaptive",
+            columns=three[:2],
+        ),
+    )
+
+
+def _fit(
+    name: str,
+    unit: PrivacyUnit,
+    rows: Lines,
+    one: Lines,
+    other: Lines | None = None,
+    **wanted: Any,
+) -> SynthFit:
+    """A fit of some rows and of these with somebody's: one's own on the left, and another's on the right."""
+    with_one, with_other = (
+        [[*column, *more] for column, more in zip(rows, added, strict=True)]
+        for added in (one, other or [[] for _ in rows])
+    )
+
+    def read(columns: Lines) -> RowsRead:
+        many = len(columns[0])
+        units = [min(at, len(rows[0])) for at in range(many)]
+        return read_of(columns, units if unit.column is not None else None)
+
+    return SynthFit(f"synth {name}", plan_of(unit, _SCHEMA, **wanted), read(with_one), read(with_other))
+
+
+def _line(found: Released) -> NDArray[np.float64]:
+    """What was released, in as many numbers whatever was chosen.
+
+    The sizes of units; for each fine cell of each column its coarse one, its weight, the counts of the model
+    and of the measured ones; and how often each pair and triple of columns was measured.
+    """
+    model, marginals = found.learned.model, found.learned.marginals
+    parts = [found.sizes, np.array([model.total])]
+    for at, cut in enumerate(found.cuts):
+        sums, weights = np.zeros(cut.size), 0.0
+        for marginal in marginals:
+            if at in marginal.clique:
+                rest = tuple(axis for axis, place in enumerate(marginal.clique) if place != at)
+                counts = marginal.values.sum(axis=rest)
+                weight = counts.size / (marginal.values.size * marginal.sigma**2)
+                sums, weights = sums + weight * counts, weights + weight
+        parts += [cut.place, cut.weight, model.marginal((at,))[cut.place], (sums / weights)[cut.place]]
+    measured = [marginal.clique for marginal in marginals]
+    places = range(len(found.cuts))
+    together = [*itertools.combinations(places, 2), *itertools.combinations(places, 3)]
+    parts.append(np.array([measured.count(clique) for clique in together]))
+    return np.concatenate([np.asarray(part, np.float64) for part in parts])

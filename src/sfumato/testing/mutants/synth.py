@@ -1,0 +1,133 @@
+"""Synthetic tables with planted bugs: what the kit for fits must see, whatever the method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, TypeAlias
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.fits.meter import Meter, Total
+from sfumato.loss import GaussianLoss
+from sfumato.mechanisms import Gaussian
+from sfumato.numeric.exact import Rational, positive
+from sfumato.session.reading import RowsRead
+from sfumato.synth import fitting
+from sfumato.synth._model.domain import Clique
+from sfumato.synth._model.estimating import estimate as _estimate
+from sfumato.synth._private.cells import Cells
+from sfumato.synth._private.scores import Candidates, Scores
+from sfumato.synth.columns.coarse import Coarse
+from sfumato.synth.columns.coarse import coarse as _coarse
+from sfumato.synth.columns.fine import Fine
+from sfumato.synth.methods import adaptive, fixed, independent, mst
+
+__all__ = ["SYNTH_MUTANTS", "planted_in_synth"]
+
+Patch: TypeAlias = tuple[Any, str, Callable[..., Any]]
+
+_COUNTS, _MECHANISM = Cells.counts, Meter.mechanism
+_SCORES, _MEASURED, _SIZES = Candidates.scores, independent.measured, fitting.unit_sizes
+
+
+def _seen() -> tuple[list[NDArray[Any]], Patch]:
+    """The exact counts that were last asked for, and what remembers them."""
+    last = [np.zeros(1, np.int64)]
+
+    def counts(cells: Cells, clique: Clique) -> Total:
+        total = _COUNTS(cells, clique)
+        last[0] = total.values
+        return total
+
+    return last, (Cells, "counts", counts)
+
+
+def _exact_rows() -> tuple[Patch, ...]:
+    """The model's total is the true number of rows."""
+    last, remember = _seen()
+
+    def estimate(domain: Any, marginals: Any, **more: Any) -> Any:
+        return _estimate(domain, marginals, max(1.0, float(last[0].sum())), **more)
+
+    homes = (independent, mst, adaptive, fixed)
+    return remember, *((home, "estimate", estimate) for home in homes)
+
+
+def _exact_edges() -> tuple[Patch, ...]:
+    """Bins of many cells follow from exact counts."""
+    last, remember = _seen()
+
+    def coarse(column: Fine, counts: NDArray[np.float64], sigma: float, most: int) -> Coarse:
+        found = _coarse(column, last[0].astype(np.float64), 0.0, most)
+        return Coarse(found.place, _coarse(column, counts, sigma, most).weight)
+
+    return remember, (fitting, "coarse", coarse)
+
+
+def _half(meter: Meter, sensitivity: Fraction, share: Rational) -> Gaussian:
+    """Half the noise that is paid for."""
+    return _MECHANISM(meter, sensitivity / 2, positive(share, "share"))
+
+
+def _small_scores(candidates: Candidates, *given: Any, **more: Any) -> Scores:
+    """As if a row moved a score by half of what it does."""
+    found = _SCORES(candidates, *given, **more)
+    return Scores(found.values, found.sensitivity / 2)
+
+
+def _scores_of_one_row(candidates: Candidates, *given: Any, **more: Any) -> Scores:
+    """As if a unit had one row."""
+    found = _SCORES(candidates, *given, **more)
+    return Scores(found.values, found.sensitivity / candidates._cells.max_rows)
+
+
+def _counts_of_one_row(cells: Cells, clique: Clique) -> Total:
+    """As if a unit had one row."""
+    return _COUNTS(cells, clique)._replace(sensitivity=Fraction(1))
+
+
+def _sizes_by_rows(read: RowsRead, most: int) -> Total:
+    """Counts the rows of units with 1 row, 2 rows, …, and claims what counts of units do."""
+    total = _SIZES(read, most)
+    return total._replace(values=total.values * np.arange(1, most + 1))
+
+
+def _free_singles() -> tuple[Patch, ...]:
+    """Pairs share the price as if no single column had been measured, and no filter counts along."""
+
+    def measured(cells: Cells, meter: Meter, clique: Clique, share: Fraction) -> Any:
+        return _MEASURED(cells, meter, clique, share if len(clique) == 1 else share * 5 / 3)
+
+    def uncounted(paid: GaussianLoss, *, exchange: bool = False) -> Meter:
+        return Meter(paid.rho, lambda _: None, exchange=exchange)
+
+    return (mst, "measured", measured), (adaptive, "measured", measured), (Meter, "alone", uncounted)
+
+
+SYNTH_MUTANTS: Mapping[str, Callable[[], Sequence[Patch]]] = MappingProxyType(
+    {
+        "the exact number of rows": _exact_rows,
+        "single columns measured as if they were skipped": _free_singles,
+        "half of what a row moves scores by": lambda: [(Candidates, "scores", _small_scores)],
+        "scores as if a unit had one row": lambda: [(Candidates, "scores", _scores_of_one_row)],
+        "counts as if a unit had one row": lambda: [(Cells, "counts", _counts_of_one_row)],
+        "bins by exact counts": _exact_edges,
+        "half the noise": lambda: [(Meter, "mechanism", _half)],
+        "sizes of units counted by rows": lambda: [(fitting, "unit_sizes", _sizes_by_rows)],
+    }
+)
+"""What is wrong, in words, and what is put in its place."""
+
+
+@contextmanager
+def planted_in_synth(name: str) -> Iterator[None]:
+    """Runs what is inside with the bug of that name in what all fits of synthetic tables stand on."""
+    with ExitStack() as stack:
+        for home, attribute, bug in SYNTH_MUTANTS[name]():
+            stack.enter_context(patch.object(home, attribute, bug))
+        yield

@@ -1,0 +1,141 @@
+"""Fits of synthetic tables keep their claim on neighbours, whatever the noise says; planted bugs are seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.fits.meter import price
+from sfumato.random import simulation
+from sfumato.synth import METHODS
+from sfumato.synth.fit_examples import SynthFit, fits, plan_of, read_of
+from sfumato.testing.fits import check_synth
+from sfumato.testing.mutants.synth import SYNTH_MUTANTS, planted_in_synth
+from sfumato.testing.stream import seeded
+
+NAMED = {fit.name: fit for fit in fits()}
+ONE, MST = "synth independent: one more", "synth mst: one more"
+ADAPTIVE, FIXED = "synth adaptive: a triple, one more", "synth fixed: a triple, one more"
+WIDE, SWAP = "synth mst: many cells, somebody with three rows", "synth adaptive: two rows exchanged"
+CASES = [
+    *[("the exact number of rows", name) for name in (ONE, MST, ADAPTIVE, FIXED, WIDE)],
+    *[("single columns measured as if they were skipped", name) for name in (MST, ADAPTIVE)],
+    *[("half of what a row moves scores by", name) for name in (MST, ADAPTIVE, SWAP)],
+    ("scores as if a unit had one row", WIDE),
+    ("counts as if a unit had one row", WIDE),
+    ("bins by exact counts", WIDE),
+    *[("half the noise", name) for name in (ONE, FIXED, WIDE)],
+    ("sizes of units counted by rows", WIDE),
+]
+COLUMNS = {
+    "few": sf.Int(0, 3, nullable=False),
+    "many": sf.Int(-50, 500),
+    "pay": sf.Float(0, 10, nullable=False),
+    "sex": sf.Enum("F", "M"),
+    "city": sf.Enum(*[f"c{at}" for at in range(80)], nullable=False),
+    "only": sf.Enum("x", nullable=False),
+    "fixed": sf.Int(7, 7),
+    "day": sf.Date("2024-01-01", "2024-01-05"),
+    "long": sf.Date("2020-01-01", "2024-12-31", nullable=False),
+    "on": sf.Bool(nullable=False),
+}
+NARROW, BROAD = ("few", "sex", "only", "fixed", "day", "on"), ("many", "pay", "city", "long")
+UNITS = (
+    sf.PrivacyUnit.row(),
+    sf.PrivacyUnit.row(adjacency="exchange"),
+    sf.PrivacyUnit("who", max_rows=3),
+    sf.PrivacyUnit("who", max_rows=2, adjacency="exchange"),
+)
+ANSWERS = ("noise", "nothing", "all", "none", "wild", "any size", "plenty")
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_questions_stay_within_their_claims_on_neighbours(name):
+    with seeded(name):
+        check_synth(NAMED[name])
+
+
+def test_all_methods_and_mutants_are_tried():
+    assert {fit.plan.method.name for fit in NAMED.values()} == set(METHODS)
+    assert {mutant for mutant, _ in CASES} == set(SYNTH_MUTANTS)
+
+
+@pytest.mark.parametrize(("mutant", "name"), CASES)
+def test_a_planted_bug_is_seen(mutant, name):
+    with seeded(f"{mutant}: {name}"), planted_in_synth(mutant), pytest.raises(AssertionError):
+        check_synth(NAMED[name])
+
+
+# ── any table, any answers
+
+
+def forging(kind, draw):
+    """What somebody who wants the claim to break could wish that the noise says."""
+    said = {
+        "nothing": lambda shape, _: np.zeros(shape),
+        "all": lambda shape, _: np.full(shape, 1e12),
+        "none": lambda shape, _: np.full(shape, -1e12),
+        "wild": lambda shape, sigma: draw.standard_normal(shape) * sigma * 100,
+        "any size": lambda shape, _: draw.choice([-1.0, 1.0], shape) * 10 ** draw.uniform(-3, 12, shape),
+        "plenty": lambda shape, _: np.abs(draw.standard_normal(shape)) * 1e6,
+    }
+    if kind == "noise":
+        return None
+    return lambda total, sigma: said[kind](total.values.shape, sigma)
+
+
+def picking(draw):
+    """The first, the last or any of the candidates, or as the scores say."""
+    return (None, lambda _: 0, lambda many: many - 1, lambda many: int(draw.integers(many)))[draw.integers(4)]
+
+
+def cells_of(draw, column, many):
+    """Cells of one column for some rows, spread or heaped, and some of them missing."""
+    kind = draw.integers(3)
+    found = draw.integers(0, column.known, many) if kind else np.full(many, draw.integers(column.known))
+    missing = draw.random(many) < (0.3 if column.nullable else 0)
+    return [None if gone else int(cell) for cell, gone in zip(found, missing, strict=True)]
+
+
+def neighbours(draw, method):
+    """A fit and two tables that differ by one unit."""
+    unit = UNITS[draw.integers(len(UNITS))]
+    names = [str(name) for name in draw.permutation(NARROW)[: draw.integers(0, 4)]]
+    names += [str(draw.choice(BROAD))] if not names or draw.integers(3) == 0 else []
+    workload = [names[:3], names[-1:]] if draw.integers(2) else None
+    plan = plan_of(unit, COLUMNS, columns=names, method=method, workload=workload)
+    size, most = int(draw.choice([0, 1, 2, 17, 60])), plan.wanted.max_rows
+    whose = np.arange(size) // most if draw.integers(2) else np.arange(size)
+    rows = [cells_of(draw, column, size) for column in plan.columns]
+
+    def with_one_more(many):
+        more = [cells_of(draw, column, many) for column in plan.columns]
+        units = [*whose, *[size] * many] if plan.wanted.has_units else None
+        return read_of([[*held, *added] for held, added in zip(rows, more, strict=True)], units)
+
+    pair = [with_one_more(1 if plan.wanted.exchange else 0), with_one_more(most)]
+    left, right = pair if draw.integers(2) else pair[::-1]
+    epsilon = int(draw.choice([1, 20, 300]))
+    return SynthFit("any", plan, left, right, price(epsilon, "1e-5"))
+
+
+def check(method, seed):
+    draw = simulation(seed)
+    fit, pick = neighbours(draw, method), picking(draw)
+    forge = forging(ANSWERS[seed % len(ANSWERS)], draw)
+    with np.errstate(all="ignore"), seeded(f"{method} {seed}"):  # as fits on a session run
+        check_synth(fit, forge=forge, pick=pick)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_claims_hold_for_any_answers(method):
+    for seed in range(2):
+        check(method, 7 + seed + 2 * list(METHODS).index(method))
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize("method", METHODS)
+def test_claims_hold_for_any_answers_and_many_tables(method):
+    for seed in range(100, 170):
+        check(method, seed)
