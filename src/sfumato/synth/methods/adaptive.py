@@ -46,8 +46,9 @@ class Adaptive:
         parts = sum(2 ** min(len(clique), 30) for clique, _ in wanted.workload)
         if parts > _MOST_CANDIDATES * 4 or len(_candidates(wanted)) > _MOST_CANDIDATES:
             raise InvalidParameter("The workload has too many sets of columns: name fewer, or smaller ones.")
-        smallest = min((domain.cells(clique) for clique, _ in _candidates(wanted)), default=0)
-        if smallest > wanted.most_cells:
+        # The first set stands beside all single columns; later ones may be measured again.
+        more = [domain.cells(clique) - sum(domain.shape(clique)) for clique, _ in _candidates(wanted)]
+        if more and sum(domain.sizes) + min(more) > _room(float(_MEASURING / _ROUNDS), wanted):
             raise InvalidParameter("No set of columns of the workload fits in this memory: give more.")
 
     def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:
@@ -109,13 +110,18 @@ def _that_fit(
     domain: Domain, marginals: Sequence[Marginal], cliques: Sequence[Clique], spent: float, wanted: Wanted
 ) -> list[int]:
     """The places of those whose model would not be too large: the more is spent, the larger it may be."""
-    limit = max(int(wanted.most_cells * min(spent, 1.0)), min(_SMALL, wanted.most_cells))
+    limit = _room(spent, wanted)
     held = sorted({marginal.clique for marginal in marginals})
     return [
         place
         for place, clique in enumerate(cliques)
         if clique in held or cells_of(domain, [*held, clique]) <= limit
     ]
+
+
+def _room(spent: float, wanted: Wanted) -> int:
+    """How many cells a model may have once so much is spent."""
+    return max(int(wanted.most_cells * min(spent, 1.0)), min(_SMALL, wanted.most_cells))
 
 
 def _settled(domain: Domain, marginals: Sequence[Marginal], wanted: Wanted) -> Fitted:

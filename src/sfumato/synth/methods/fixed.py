@@ -8,6 +8,7 @@ import numpy as np
 
 from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import Meter
+from sfumato.synth._model.contrasts import MOST_CELLS
 from sfumato.synth._model.domain import Clique, Domain, Marginal
 from sfumato.synth._model.estimating import Fitted, estimate
 from sfumato.synth._model.trees import cells_of
@@ -19,7 +20,7 @@ from sfumato.synth.methods.residual import measured, planned
 __all__ = ["Fixed"]
 
 _ROUNDS = 4  # in which the model takes in more of the marginals
-_MOST_CELLS = 2**28  # of all marginals together
+_CELLS = 2**28  # of all marginals together
 _LARGE = 2**17  # cells that a model needs no more of, to be quick
 
 
@@ -39,7 +40,8 @@ class Fixed:
         Raises:
             InvalidParameter: with what would work.
         """
-        if sum(domain.cells(clique) for clique, _ in wanted.workload) > _MOST_CELLS:
+        cells = [domain.cells(clique) for clique, _ in wanted.workload]
+        if sum(cells) > _CELLS or max(cells) > MOST_CELLS:
             raise InvalidParameter(
                 "The workload has too many cells to be measured: name fewer sets of columns."
             )

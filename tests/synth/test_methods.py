@@ -1,0 +1,71 @@
+"""What a method does not refuse beforehand, it can do: a fit that was paid ends with a model."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from sfumato.errors import InvalidParameter
+from sfumato.fits.meter import Meter, price
+from sfumato.random import simulation
+from sfumato.synth import METHODS
+from sfumato.synth._model.contrasts import MOST_CELLS
+from sfumato.synth._model.domain import Domain
+from sfumato.synth._private.cells import Cells
+from sfumato.synth.methods import Wanted, silent
+from sfumato.testing.stream import seeded
+
+
+def domain_of(*sizes):
+    return Domain(tuple(f"x{at}" for at in range(len(sizes))), sizes)
+
+
+def any_wishes(draw):
+    """Columns, a workload of sets of them, and a limit that may be too small for it."""
+    many = int(draw.integers(1, 7))
+    domain = domain_of(*(int(size) for size in draw.integers(1, 6, many)))
+    sets = [itertools.combinations(range(many), size) for size in range(1, min(many, 3) + 1)]
+    every = [clique for listed in sets for clique in listed]
+    chosen = [every[at] for at in draw.permutation(len(every))[: draw.integers(1, 5)]]
+    most = sum(domain.sizes) + int(draw.choice([0, 1, 5, 20, 1000]))  # a plan has room for single columns
+    return domain, Wanted(tuple((clique, 1.0) for clique in chosen), most)
+
+
+def refused_or_fitted(method, seed):
+    draw = simulation(seed)
+    domain, wanted = any_wishes(draw)
+    try:
+        method.check(domain, wanted)
+    except InvalidParameter:
+        return "refused"
+    rows = [draw.integers(0, size, 5) for size in domain.sizes]
+    with seeded(seed):
+        learned = method.learn(Cells(domain, rows), Meter.alone(price(1, "1e-6")), wanted, silent)
+    assert all((learned.model.marginal((at,)) >= 0).all() for at in range(len(domain)))
+    return "fitted"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_not_refused_is_fitted(name):
+    assert "fitted" in {refused_or_fitted(METHODS[name], seed) for seed in range(6)}
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_not_refused_is_fitted_over_many_workloads(name):
+    assert "fitted" in {refused_or_fitted(METHODS[name], seed) for seed in range(100, 400)}
+
+
+def test_room_for_a_set_of_columns_is_room_beside_all_others():
+    domain, workload = domain_of(*[8] * 40), (((0, 1), 1.0),)
+    METHODS["adaptive"].check(domain, Wanted(workload, 38 * 8 + 64))
+    with pytest.raises(InvalidParameter, match="fits in this memory"):
+        METHODS["adaptive"].check(domain, Wanted(workload, 38 * 8 + 63))
+
+
+def test_a_set_of_columns_that_is_too_large_to_be_measured_is_refused():
+    domain = domain_of(MOST_CELLS // 2, 2, 2)
+    METHODS["fixed"].check(domain, Wanted((((0, 1), 1.0),), 1000))
+    with pytest.raises(InvalidParameter, match="too many cells"):
+        METHODS["fixed"].check(domain, Wanted((((0, 1, 2), 1.0),), 1000))
