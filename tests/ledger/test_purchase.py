@@ -312,7 +312,7 @@ def places(like, points):
     return made
 
 
-@pytest.mark.parametrize("what", ["fit", "search"])
+@pytest.mark.parametrize("what", ["fit", "search", "synth"])
 def test_a_fit_that_is_killed_at_any_point_stays_paid_and_is_never_read(sqlite_place, crew, what):
     points = ("after debit", "in read", "after noise", "after record")
     made = places(sqlite_place, points)
@@ -335,7 +335,7 @@ def test_a_fit_that_is_killed_at_any_point_stays_paid_and_is_never_read(sqlite_p
         assert kinds(place) == (debits + 1 - records, 1)
 
 
-@pytest.mark.parametrize("what", ["fit", "search"])
+@pytest.mark.parametrize("what", ["fit", "search", "synth"])
 def test_processes_with_one_fit_pay_once_and_agree(sqlite_place, crew, what):
     sqlite_place.made(Budget(1, "1e-6")).close()
     statuses, found = run(sqlite_place, crew, *[["never", 0.1, None, "", what]] * 2, kind="modelled")

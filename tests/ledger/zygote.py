@@ -222,7 +222,7 @@ def _wait_for(folder, after):
 
 
 def modelled(report, where, state, point, patience=0.0, after=None, planted="", what="fit"):
-    """Fits or searches on a session, as `bought` buys an answer; what was learned goes into the report."""
+    """Fits, searches or models a table on a session, as `bought` buys an answer; reports what was learned."""
     import sfumato as sf
     from sfumato.fits.kept import Kept
     from sfumato.session.vault import Vault
@@ -235,7 +235,7 @@ def modelled(report, where, state, point, patience=0.0, after=None, planted="", 
     visits = sf.PrivateTable("visits", source=source, unit=sf.PrivacyUnit.row(), schema=schema)
     with sf.Session(visits, budget=Budget(1, "1e-6"), ledger=ledger) as session:
         _watched(report, ledger, point)
-        how = {"fit": "moments", "search": "rows"}[what]
+        how = {"fit": "moments", "search": "rows", "synth": "rows"}[what]
         honest, written = getattr(Vault, how), Kept.to_bytes
 
         def read(*arguments):
@@ -250,7 +250,7 @@ def modelled(report, where, state, point, patience=0.0, after=None, planted="", 
 
         setattr(Vault, how, read)
         Kept.to_bytes = write
-        learn = {"fit": _moments, "search": _search}[what](session)
+        learn = {"fit": _moments, "search": _search, "synth": _synth}[what](session)
         _wait_for(folder, after)
         report(learn())
     ledger.close()
@@ -283,6 +283,16 @@ def _search(session):
     def learn():
         search.fit(session, "SELECT age, pay FROM visits", target="pay")
         return [search.best_index_, search.best_score_, search.best_estimator_.coef_.tolist()]
+
+    return learn
+
+
+def _synth(session):
+    from sfumato.synth import fit
+
+    def learn():
+        made = fit(session, epsilon="0.1", delta="1e-9", method="independent", columns=["age"])
+        return [made.rows, made.marginal(["age"])["count"].to_pylist()]
 
     return learn
 
@@ -454,7 +464,9 @@ def main() -> None:
         answers, jobs = [], json.loads(line)
         if any(job[0] == "modelled" for job in jobs):
             modules = ["learn._core.paying", "session.session", "engines.duckdb"]
-            for name in modules + ["learn.search"] * any("search" in job for job in jobs):
+            more = {"search": "learn.search", "synth": "synth.fitting"}
+            modules += [more[what] for what in more if any(what in job for job in jobs)]
+            for name in modules:
                 importlib.import_module(f"sfumato.{name}")  # once, and not in every child
         for child, reader in [_start(job) for job in jobs]:
             with os.fdopen(reader, "rb") as pipe:
