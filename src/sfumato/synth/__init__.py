@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from sfumato._lazy import lazy
 
 if TYPE_CHECKING:
+    from sfumato.synth.constraints import Determines, Never
     from sfumato.synth.files import load, save
     from sfumato.synth.fitting import SynthQuote, fit, quote
     from sfumato.synth.leveling import LevelCounts, LevelsQuote, levels, quote_levels
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 # Loaded on first use.
 _HOMES = {
+    "constraints": "Determines Never",
     "files": "load save",
     "fitting": "SynthQuote fit quote",
     "leveling": "LevelCounts LevelsQuote levels quote_levels",
@@ -35,8 +37,10 @@ _HOMES = {
 
 __all__ = [
     "METHODS",
+    "Determines",
     "LevelCounts",
     "LevelsQuote",
+    "Never",
     "SynthQuote",
     "Synthesizer",
     "fit",

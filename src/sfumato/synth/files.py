@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.constraints import Constraints
 from sfumato.synth.released import Released
 from sfumato.synth.synthesizer import Synthesizer
 
@@ -55,6 +56,7 @@ def save(synthesizer: Synthesizer, path: str | os.PathLike[str]) -> None:
         "epsilon": str(synthesizer.epsilon),
         "delta": str(synthesizer.delta),
         "unit": synthesizer.unit,
+        "constraints": synthesizer.constraints.to_data(),
         "receipt": None if synthesizer.receipt is None else synthesizer.receipt.number,
     }
     lines = [_line(name, array) for name, array in synthesizer.released.to_arrays().items()]
@@ -106,6 +108,7 @@ def load(path: str | os.PathLike[str]) -> Synthesizer:
             released=released,
             unit=str(facts["unit"]),
             receipt=None,
+            constraints=Constraints.from_data(columns, facts["constraints"]),
         )
     except OSError:
         raise InvalidValue(f"{place} cannot be read: no such file.") from None

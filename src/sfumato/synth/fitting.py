@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ def fit(
     method: str = "auto",
     columns: Sequence[str] | None = None,
     workload: Any = None,
+    constraints: Any = None,
     memory: int = _MEMORY,
     parameters: Any = None,
     told: Told = silent,
@@ -72,24 +74,28 @@ def fit(
         method: "auto", or one of `sf.synth.METHODS`.
         columns: Those to model; None: all that are declared but the one that says whose a row is.
         workload: Sets of columns whose counts matter, or a dictionary of them with weights; None: all pairs.
+        constraints: What holds in every row that is drawn: conditions as SQL, such as "age >= 18" or
+            "start <= end", `Determines` and `Never`. They are declared, not looked up in the table.
         memory: How many megabytes the model may take while it is made.
         parameters: With a text, values for its `?`, `$1` and `$name`.
         told: Called with the part of the price that is spent, as it is.
 
     Raises:
-        InvalidParameter: for declarations that are missing or contradict each other; nothing was spent.
-        QueryRefused: for a text that asks for something else than rows; nothing was spent.
+        InvalidParameter: for declarations that are missing, too large or contradict each other; nothing was
+            spent.
+        QueryRefused: for a text that asks for something else than rows, or a constraint that is no condition;
+            nothing was spent.
         BudgetExceeded: if it does not fit; nothing was spent or read.
 
     Privacy:
         Claim: everything that a synthesizer holds and draws is (epsilon, delta)-private for tables that
         differ by one unit of the session's table. Proof: rows are seen through `Cells.counts` and the sizes
         of units alone, which one `Meter` gives noise or chooses by, whose shares add up to at most the price;
-        the rest is post-processing. Conditions: the declared columns, the method, the workload and all other
-        parameters are public.
+        the rest is post-processing. Conditions: the declared columns, the constraints, the method, the
+        workload and all other parameters are public.
     """
     plan, wanted, _ = _wanted(
-        session, table, epsilon, delta, method, columns, workload, memory, parameters, told
+        session, table, epsilon, delta, method, columns, workload, constraints, memory, parameters, told
     )
     bought = session.buy(wanted)
     return Synthesizer.of(plan, bought)
@@ -104,12 +110,13 @@ def quote(
     method: str = "auto",
     columns: Sequence[str] | None = None,
     workload: Any = None,
+    constraints: Any = None,
     memory: int = _MEMORY,
     parameters: Any = None,
 ) -> SynthQuote:
     """What `fit` with the same arguments would cost, and whether it is on record: free, nothing is read."""
     plan, wanted, spare = _wanted(
-        session, table, epsilon, delta, method, columns, workload, memory, parameters, silent
+        session, table, epsilon, delta, method, columns, workload, constraints, memory, parameters, silent
     )
     assert wanted.memo.epsilon is not None
     assert wanted.memo.delta is not None
@@ -173,6 +180,7 @@ def _wanted(
     method: str,
     columns: Sequence[str] | None,
     workload: Any,
+    constraints: Any,
     memory: int,
     parameters: Any,
     told: Told,
@@ -185,6 +193,7 @@ def _wanted(
         workload=workload,
         memory=memory,
         parameters=parameters,
+        constraints=constraints,
     )
     spare = spared(session, plan.wanted.table) if delta is None else None
     paid = _price(epsilon, delta if spare is None else spare.delta)
@@ -246,14 +255,21 @@ def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent)
         every, each = Cells(domain, codes, max_rows=most, exchange=exchange), _DENSITIES / len(wide)
         for place in wide:
             counts = meter.noisy(every.counts((place,)), each)
-            cuts[place] = coarse(columns[place], counts, meter.sigma(plan.wanted.max_rows, each), WIDE)
+            cuts[place] = coarse(
+                columns[place],
+                counts,
+                meter.sigma(plan.wanted.max_rows, each),
+                WIDE,
+                plan.constraints.allowed(place),
+            )
     cells = Cells(
         Domain(tuple(column.name for column in columns), tuple(cut.size for cut in cuts)),
         [cut.codes(code) for cut, code in zip(cuts, codes, strict=True)],
         max_rows=most,
         exchange=exchange,
     )
-    learned = plan.method.learn(cells, meter.part(share), plan.wishes, told)
+    wishes = replace(plan.wishes, zeros=plan.constraints.zeros(cuts))
+    learned = plan.method.learn(cells, meter.part(share), wishes, told)
     return Released(cells.domain, tuple(cuts), learned, sizes)
 
 

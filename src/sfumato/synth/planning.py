@@ -13,8 +13,10 @@ from sfumato.plan.expressions.names import nearest
 from sfumato.session import Session
 from sfumato.session.rows_wanted import RowsTaken, RowsWanted, rows_wanted
 from sfumato.synth._model.domain import Clique, Domain
+from sfumato.synth._model.trees import cells_of
 from sfumato.synth.columns.coarse import WIDE
 from sfumato.synth.columns.fine import Fine, fine
+from sfumato.synth.constraints import Constraints
 from sfumato.synth.methods import chosen_method
 from sfumato.synth.methods.base import Wanted
 
@@ -37,6 +39,7 @@ class SynthPlan:
         method: How it is chosen what is measured.
         wishes: Which marginals matter, and how large the model may be.
         unit: The name of the column that says whose a row is; empty: there is none.
+        constraints: What holds in every row that is drawn.
     """
 
     wanted: RowsWanted
@@ -44,6 +47,7 @@ class SynthPlan:
     method: Method
     wishes: Wanted
     unit: str
+    constraints: Constraints
 
     @property
     def taken(self) -> RowsTaken:
@@ -59,6 +63,7 @@ class SynthPlan:
             [column.to_dict() for column in self.columns],
             [[list(clique), weight.hex()] for clique, weight in self.wishes.workload],
             self.wishes.most_cells,
+            self.constraints.to_data(),
         ]
 
 
@@ -71,6 +76,7 @@ def planned(
     workload: Any,
     memory: int,
     parameters: Any,
+    constraints: Any,
 ) -> SynthPlan:
     """The plan of a fit; nothing is read.
 
@@ -89,11 +95,14 @@ def planned(
     if most < sum(sizes):
         raise InvalidParameter(f"memory is too small for {len(cells)} columns: give at least 1 (megabyte).")
     wishes = Wanted(_workload(domain, workload), most)
+    rules = Constraints.read(cells, constraints)
+    if cells_of(domain, rules.cliques) > most:
+        raise InvalidParameter("The constraints hold too many cells together for this memory: give more.")
     how = chosen_method(method, domain)
     how.check(domain, wishes)
     unit = session.tables[wanted.table].unit
     named = unit.column if wanted.has_units and unit.column is not None else ""
-    return SynthPlan(wanted, cells, how, wishes, named)
+    return SynthPlan(wanted, cells, how, wishes, named, rules)
 
 
 def _rows(session: Session, rows: Any) -> Any:

@@ -17,6 +17,7 @@ from sfumato.numeric.exact import as_integer, show
 from sfumato.random import Simulation, simulation
 from sfumato.synth.answers import marginal_table
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.constraints import Constraints
 from sfumato.synth.released import Released
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Synthesizer:
         receipt: Of the debit that paid for it; None: it was read from a file.
         released: All noisy counts, and the model that follows from them.
         unit: The name of the column that says whose a row is, which is made anew; empty: there is none.
+        constraints: What holds in every row that is drawn.
     """
 
     def __init__(
@@ -61,11 +63,13 @@ class Synthesizer:
         released: Released,
         unit: str,
         receipt: Receipt | None,
+        constraints: Constraints | None = None,
     ) -> None:
         """Made by `fit` and `load`."""
         self.table, self.columns, self.method = table, columns, method
         self.epsilon, self.delta = epsilon, delta
         self.released, self.unit, self.receipt = released, unit, receipt
+        self.constraints = Constraints(columns) if constraints is None else constraints
 
     @classmethod
     def of(cls, plan: SynthPlan, bought: Bought[Kept]) -> Synthesizer:
@@ -80,6 +84,7 @@ class Synthesizer:
             released=Released.from_arrays(names, bought.answer.learned),
             unit=plan.unit,
             receipt=bought.receipt,
+            constraints=plan.constraints,
         )
 
     @property
@@ -110,9 +115,7 @@ class Synthesizer:
         found = dict[str, pa.Array]()
         if self.unit:
             found[self.unit] = pa.array(_ids(many, self.released.sizes, rng), pa.int64())
-        for at, (column, cut) in enumerate(zip(self.columns, self.released.cuts, strict=True)):
-            found[column.name] = column.restored(cut.finer(codes[:, at], rng), rng)
-        return pa.table(found)
+        return pa.table(found | self.constraints.drawn(self.released.cuts, codes, rng))
 
     def marginal(self, columns: Sequence[str], *, level: float = 0.95) -> pa.Table:
         """How many rows have each combination of values of some columns, by the model: no row is drawn.

@@ -64,7 +64,9 @@ def as_it_is(column: Fine) -> Coarse:
     return Coarse(np.arange(column.size), np.ones(column.size))
 
 
-def coarse(column: Fine, counts: Floats, sigma: float, most: int) -> Coarse:
+def coarse(
+    column: Fine, counts: Floats, sigma: float, most: int, allowed: NDArray[np.bool_] | None = None
+) -> Coarse:
     """Coarse cells of a column, out of noisy counts of its fine ones.
 
     Numbers are cut into runs with about as many rows each, and what is missing stays by itself. Of listed
@@ -75,19 +77,26 @@ def coarse(column: Fine, counts: Floats, sigma: float, most: int) -> Coarse:
         counts: Noisy counts of its cells.
         sigma: The standard deviation of their noise.
         most: How many coarse cells there may be.
+        allowed: Which fine cells a row can be in; all others are one coarse cell by themselves. None: all.
     """
     known = column.known
     weight = np.maximum(counts, 0.0)
+    stays = np.ones(column.size, bool) if allowed is None else allowed
+    inner = np.flatnonzero(stays[:known])
+    most = most - column.nullable - (not stays.all())
+    place, many = np.zeros(column.size, np.int64), 0
     if column.is_ordered:
-        place = _runs(_smooth(counts[:known], sigma), most - column.nullable)
-    else:
-        place = _common(counts[:known], sigma, most - column.nullable)
-    many = int(place.max()) + 1
-    if column.nullable:
-        place = np.append(place, many)
+        weight[inner] = _smooth(counts[inner], sigma)
+    if len(inner):
+        own = counts[inner]
+        place[inner] = _runs(weight[inner], most) if column.is_ordered else _common(own, sigma, most)
+        many = int(place.max()) + 1
+    if column.nullable and stays[known]:
+        place[known] = many
         many += 1
-    if column.is_ordered:
-        weight[:known] = _smooth(counts[:known], sigma)
+    if not stays.all():
+        place[~stays] = many
+        many += 1
     empty = np.bincount(place, weight, many) <= 0
     weight[empty[place]] = 1.0  # nothing is known of what lies within: all alike
     return Coarse(place, weight)

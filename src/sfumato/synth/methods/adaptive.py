@@ -112,11 +112,15 @@ def _that_fit(
     """The places of those whose model would not be too large: the more is spent, the larger it may be."""
     limit = _room(spent, wanted)
     held = sorted({marginal.clique for marginal in marginals})
-    return [
-        place
-        for place, clique in enumerate(cliques)
-        if clique in held or cells_of(domain, [*held, clique]) <= limit
-    ]
+    for extra in (list(wanted.zeros_with(domain, held)), []):  # zeros give way to what is measured
+        found = [
+            place
+            for place, clique in enumerate(cliques)
+            if clique in held or cells_of(domain, [*held, *extra, clique]) <= limit
+        ]
+        if found:
+            break
+    return found
 
 
 def _room(spent: float, wanted: Wanted) -> int:
@@ -125,4 +129,5 @@ def _room(spent: float, wanted: Wanted) -> int:
 
 
 def _settled(domain: Domain, marginals: Sequence[Marginal], wanted: Wanted) -> Fitted:
-    return estimate(domain, marginals, most_cells=max(2 * wanted.most_cells, _SMALL))
+    zeros = wanted.zeros_with(domain, [marginal.clique for marginal in marginals])
+    return estimate(domain, marginals, zeros=zeros, most_cells=max(2 * wanted.most_cells, _SMALL))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.fits.meter import Meter
 from sfumato.synth._model.domain import Clique, Domain, Marginal
 from sfumato.synth._model.model import Model
+from sfumato.synth._model.trees import cells_of
 from sfumato.synth._private.cells import Cells
 
 __all__ = ["Learned", "Method", "Wanted", "silent"]
@@ -28,10 +33,26 @@ class Wanted:
     Attributes:
         workload: Sets of columns with the weight of each; empty: all pairs alike.
         most_cells: How many cells the tables of the model may have in all.
+        zeros: For some columns, True for each cell that no row can be in.
     """
 
     workload: tuple[tuple[Clique, float], ...]
     most_cells: int
+    zeros: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
+
+    def zeros_with(
+        self, domain: Domain, cliques: Sequence[Clique], most: int | None = None
+    ) -> dict[Clique, NDArray[np.bool_]]:
+        """The zeros that a model of some cliques has room for, those of few columns first.
+
+        What is left out is kept to when rows are drawn.
+        """
+        kept = dict[Clique, NDArray[np.bool_]]()
+        limit = max(self.most_cells if most is None else most, cells_of(domain, cliques))
+        for clique in sorted(self.zeros, key=lambda one: (domain.cells(one), one)):
+            if len(clique) == 1 or cells_of(domain, [*cliques, *kept, clique]) <= limit:
+                kept[clique] = self.zeros[clique]
+        return kept
 
 
 class Learned(NamedTuple):

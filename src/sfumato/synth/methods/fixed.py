@@ -57,21 +57,25 @@ class Fixed:
         told(1.0)
         single = [parts.marginal((place,)) for place in range(len(domain))]
         several = [parts.marginal(clique) for clique in weights if len(clique) > 1]
-        fitted = _modelled(domain, single, several, min(wanted.most_cells, _LARGE))
+        fitted = _modelled(domain, single, several, wanted)
         return Learned([*single, *several], fitted.model, fitted.converged, independent=False)
 
 
-def _modelled(domain: Domain, single: Sequence[Marginal], several: Sequence[Marginal], most: int) -> Fitted:
+def _modelled(
+    domain: Domain, single: Sequence[Marginal], several: Sequence[Marginal], wanted: Wanted
+) -> Fitted:
     """A model of as many of the marginals as have room; those that it is furthest from come first."""
-    held = list(single)
-    fitted = estimate(domain, held)
+    held, most = list(single), min(wanted.most_cells, _LARGE)
+    zeros = wanted.zeros_with(domain, [marginal.clique for marginal in held], most)
+    spare = cells_of(domain, zeros)
+    fitted = estimate(domain, held, zeros=zeros)
     left = [marginal for marginal in several if domain.cells(marginal.clique) <= most]
     for turn in range(_ROUNDS):
         off = [_beyond_noise(marginal, fitted) for marginal in left]
         order = sorted(range(len(left)), key=lambda place: -off[place])
         taken = set[int]()
-        room = most * (turn + 1) // _ROUNDS
-        cliques = [marginal.clique for marginal in held]
+        room = spare + most * (turn + 1) // _ROUNDS
+        cliques = [*(marginal.clique for marginal in held), *zeros]
         for place in order:
             if off[place] <= 0 or (turn == 0 and len(taken) >= len(domain) - 1):
                 break
@@ -85,7 +89,7 @@ def _modelled(domain: Domain, single: Sequence[Marginal], several: Sequence[Marg
             break
         held += [left[place] for place in sorted(taken)]
         left = [marginal for place, marginal in enumerate(left) if place not in taken]
-        fitted = estimate(domain, held)
+        fitted = estimate(domain, held, zeros=zeros)
     return fitted
 
 

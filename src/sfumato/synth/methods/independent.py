@@ -23,12 +23,13 @@ class Independent:
     def check(self, domain: Domain, wanted: Wanted) -> None:
         """Nothing is too large for it."""
 
-    def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:  # noqa: ARG002
+    def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:
         """Measure each column; see `Method`."""
         many = len(cells.domain)
         marginals = [measured(cells, meter, (place,), Fraction(1, many)) for place in range(many)]
         told(1.0)
-        fitted = estimate(cells.domain, marginals)
+        zeros = wanted.zeros_with(cells.domain, [marginal.clique for marginal in marginals])
+        fitted = estimate(cells.domain, marginals, zeros=zeros)
         return Learned(marginals, fitted.model, fitted.converged)
 
 

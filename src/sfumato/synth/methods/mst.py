@@ -23,7 +23,8 @@ class MST:
     """Counts of each column, then of as many pairs as join all columns without a circle.
 
     A pair is chosen by how far its counts are from those of independent columns (McKenna, Miklau, Sheldon
-    2021). Nothing is followed up: a column that depends on two others together is not seen.
+    2021). Nothing is followed up: a column that depends on two others together is not seen. Pairs that
+    constraints hold together, which are public, are taken without a choice.
     """
 
     name = "mst"
@@ -38,31 +39,37 @@ class MST:
         if len(large) == 2 and large[0] * large[1] > wanted.most_cells:
             raise InvalidParameter("The largest pair of columns is too large for this memory: give more.")
 
-    def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:  # noqa: ARG002
+    def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:
         """Measure single columns and a tree of pairs; see `Method`."""
         domain = cells.domain
         many = len(domain)
         single = _SINGLE if many > 1 else Fraction(1)
         marginals = [measured(cells, meter, (place,), single / many) for place in range(many)]
         told(float(single))
+        zeros = wanted.zeros_with(domain, [marginal.clique for marginal in marginals])
         if many == 1:
-            fitted = estimate(domain, marginals)
+            fitted = estimate(domain, marginals, zeros=zeros)
             return Learned(marginals, fitted.model, fitted.converged)
-        start = estimate(domain, marginals).model
+        start = estimate(domain, marginals, zeros=zeros).model
         ones = [start.marginal((place,)) for place in range(many)]
         left = list[Clique](itertools.combinations(range(many), 2))
         scored = Candidates(cells, left).scores(range(len(left)), if_independent(ones, start.total, left))
-        part, edges = list(range(many)), list[Clique]()
-        each = _CHOOSING / (many - 1)
-        for _ in range(many - 1):
+        part, edges = list(range(many)), [clique for clique in sorted(wanted.zeros) if len(clique) == 2]
+        for one, other in edges:
+            part = [part[one] if held == part[other] else held for held in part]
+        choices = len(set(part)) - 1
+        for _ in range(choices):
             open_ = [at for at, (one, other) in enumerate(left) if part[one] != part[other]]
+            each = _CHOOSING / choices
             place = meter.chosen([scored.values[at] for at in open_], scored.sensitivity, each)
             one, other = left[open_[place]]
             edges.append((one, other))
             part = [part[one] if held == part[other] else held for held in part]
-        told(float(single + _CHOOSING))
-        rest = (1 - single - _CHOOSING) / len(edges)
+        chosen = single + (_CHOOSING if choices else 0)
+        told(float(chosen))
+        rest = (1 - chosen) / len(edges)
         marginals += [measured(cells, meter, edge, rest) for edge in edges]
         told(1.0)
-        fitted = estimate(domain, marginals, start=start)
+        zeros = wanted.zeros_with(domain, [marginal.clique for marginal in marginals])
+        fitted = estimate(domain, marginals, start=start, zeros=zeros)
         return Learned(marginals, fitted.model, fitted.converged)

@@ -1,0 +1,1 @@
+"""Conditions that hold in every drawn row: where cells leave room for them, and rows that keep to them."""
