@@ -76,7 +76,7 @@ def planned(
     workload: Any,
     memory: int,
     parameters: Any,
-    constraints: Any,
+    constraints: Any = None,
 ) -> SynthPlan:
     """The plan of a fit; nothing is read.
 
