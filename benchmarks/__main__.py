@@ -22,6 +22,7 @@ SUBJECTS = (
     "anonymity",
     "games",
     "learn",
+    "synth",
     "census",
     "coverage",
     "learn_coverage_survival",

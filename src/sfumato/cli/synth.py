@@ -54,7 +54,7 @@ class TableOptions:
     ] = None
     memory: Annotated[
         int, typer.Option("--memory", metavar="MEGABYTES", help="How much the model may take.")
-    ] = 512
+    ] = 64
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="NUMBER", help="Draw the same rows again.")
     ] = None

@@ -38,7 +38,7 @@ __all__ = ["SynthQuote", "fit", "quote", "released"]
 
 _DENSITIES, _SIZES = Fraction(6, 100), Fraction(2, 100)
 _WIDTH = 80
-_MEMORY = 512
+_MEMORY = 64
 
 
 def fit(

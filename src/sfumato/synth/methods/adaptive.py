@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import Meter
+from sfumato.random import simulation
 from sfumato.synth._model.domain import Clique, Domain, Marginal
 from sfumato.synth._model.estimating import Fitted, estimate
+from sfumato.synth._model.model import Model
 from sfumato.synth._model.trees import cells_of
 from sfumato.synth._private.cells import Cells
 from sfumato.synth._private.scores import Candidates, likely_misfit
@@ -24,6 +27,8 @@ _ROUNDS = 4  # as many for each column, if none is cut short
 _MEASURING = Fraction(9, 10)  # of a round; the rest chooses
 _MOST_CANDIDATES = 100_000
 _SMALL = 2**16  # a tree with fewer cells is never too large
+_LARGE = 2**22  # a table on the way to a marginal has no more cells
+_DRAWN = 100_000
 
 
 class Adaptive:
@@ -60,7 +65,7 @@ class Adaptive:
         spent = price * _MEASURING * many if listed else Fraction(1)
         marginals = [measured(cells, meter, (place,), spent / many) for place in range(many)]
         told(float(spent))
-        fitted = _settled(domain, marginals, wanted)
+        fitted = _settled(domain, marginals, None, wanted)
         choosing = Candidates(cells, [clique for clique, _ in listed])
         weights = [weight for _, weight in listed]
         while listed and spent < 1:
@@ -69,7 +74,7 @@ class Adaptive:
             share = price * _MEASURING
             sigma = meter.sigma(cells.max_rows, share)
             open_ = _that_fit(domain, marginals, choosing.cliques, float(spent + price), wanted)
-            before = [fitted.model.marginal(choosing.cliques[place]) for place in open_]
+            before = _counts(fitted.model, [choosing.cliques[place] for place in open_])
             scores = choosing.scores(
                 open_,
                 before,
@@ -81,7 +86,7 @@ class Adaptive:
             marginals.append(measured(cells, meter, clique, share))
             spent += price
             told(float(spent))
-            fitted = _settled(domain, marginals, wanted)
+            fitted = _settled(domain, marginals, fitted.model, wanted)
             moved = float(np.abs(fitted.model.marginal(clique) - before[at]).sum())
             if moved <= likely_misfit(sigma, before[at].size):
                 price *= 4
@@ -106,6 +111,21 @@ def _candidates(wanted: Wanted) -> list[tuple[Clique, float]]:
     return [(part, sum(matters[place] for place in part)) for part in sorted(parts)]
 
 
+def _counts(model: Model, cliques: Sequence[Clique]) -> list[NDArray[np.float64]]:
+    """A model's counts of sets of columns; where they would need too large a table, of rows drawn from it."""
+    found, rows = list[NDArray[np.float64]](), None
+    for clique in cliques:
+        try:
+            found.append(model.marginal(clique, most_cells=_LARGE))
+        except InvalidParameter:
+            rows = model.rows(_DRAWN, simulation(0)) if rows is None else rows
+            shape = model.domain.shape(clique)
+            place = np.ravel_multi_index([rows[:, at] for at in clique], shape)
+            counts = np.bincount(place, minlength=model.domain.cells(clique)).reshape(shape)
+            found.append(np.asarray(counts * (model.total / _DRAWN), np.float64))
+    return found
+
+
 def _that_fit(
     domain: Domain, marginals: Sequence[Marginal], cliques: Sequence[Clique], spent: float, wanted: Wanted
 ) -> list[int]:
@@ -128,6 +148,7 @@ def _room(spent: float, wanted: Wanted) -> int:
     return max(int(wanted.most_cells * min(spent, 1.0)), min(_SMALL, wanted.most_cells))
 
 
-def _settled(domain: Domain, marginals: Sequence[Marginal], wanted: Wanted) -> Fitted:
+def _settled(domain: Domain, marginals: Sequence[Marginal], start: Model | None, wanted: Wanted) -> Fitted:
     zeros = wanted.zeros_with(domain, [marginal.clique for marginal in marginals])
-    return estimate(domain, marginals, zeros=zeros, most_cells=max(2 * wanted.most_cells, _SMALL))
+    most = max(2 * wanted.most_cells, _SMALL)
+    return estimate(domain, marginals, start=start, zeros=zeros, most_cells=most)
