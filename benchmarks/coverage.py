@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from benchmarks.learn_coverage import linear
+from benchmarks.learn_coverage_logistic import coverage_of_classes
 
-PARTS = (linear,)
+PARTS = (linear, coverage_of_classes)

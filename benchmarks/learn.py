@@ -1,9 +1,8 @@
 """Models on the Adult census table (official split), and how long fits of a million rows take.
 
 All means are over five fits, delta is 1e-6. Boosted trees are in `learn_boosting.py`, clusters in
-`learn_clusters.py`, how often intervals hold in `learn_coverage_logistic.py`, a million rows in
-`learn_speed.py`. What is published and installs nowhere is in `learn_peers.py`, and runs here on the same
-rows.
+`learn_clusters.py`, a million rows in `learn_speed.py`. What is published and installs nowhere is in
+`learn_peers.py`, and runs here on the same rows.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from benchmarks.learn_adult import (
 )
 from benchmarks.learn_boosting import boosting
 from benchmarks.learn_clusters import clusters
-from benchmarks.learn_coverage_logistic import coverage_of_classes
 from benchmarks.learn_speed import speed
 
 SQUARES = {0.1: 0.025, 1.0: 0.135, 10.0: 0.175}
@@ -149,4 +147,4 @@ def _r2(truth: Floats, guess: Floats) -> float:
     return float(1 - ((truth - guess) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
 
 
-PARTS = (logistic, linear, boosting, clusters, coverage_of_classes, speed)
+PARTS = (logistic, linear, boosting, clusters, speed)

@@ -57,8 +57,8 @@ class LogisticRegression(Trusted, PrivateClassifier):
     Intervals and odds ratios are told under the conditions of `Trusted`, where the curvature at the weights
     themselves is at least 40 times its noise in every direction (which takes a few times as many rows where
     chances are near 0 or 1, or a class is rare), and where the last step was no longer than noise makes it.
-    In a simulation over columns, correlations, chances, widths and prices they held about as often as they
-    say or more often (`benchmarks/learn_coverage_logistic.py`).
+    How often they hold over columns, correlations, chances, widths and prices is measured by
+    `benchmarks/learn_coverage_logistic.py`.
 
     Args:
         epsilon: What the whole fit costs.

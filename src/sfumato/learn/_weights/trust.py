@@ -23,7 +23,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 _PLENTY = 1000.0  # so many rows, in units of the noise of a count, for each weight
 _CLEAR = 40.0  # so many times the noise of the second moments must their smallest direction be
-_WIDER = 1.03  # what the noise of the second moments themselves may add
+_WIDER = 1.08  # room for what the noise of the matrices and skewed errors add
 
 
 def trust_signs(near: Field, bent: Curvature, plenty: float) -> Floats:
