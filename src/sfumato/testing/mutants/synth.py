@@ -62,9 +62,9 @@ def _exact_edges() -> tuple[Patch, ...]:
     """Bins of many cells follow from exact counts."""
     last, remember = _seen()
 
-    def coarse(column: Fine, counts: NDArray[np.float64], sigma: float, most: int) -> Coarse:
-        found = _coarse(column, last[0].astype(np.float64), 0.0, most)
-        return Coarse(found.place, _coarse(column, counts, sigma, most).weight)
+    def coarse(column: Fine, counts: NDArray[np.float64], sigma: float, *more: Any) -> Coarse:
+        found = _coarse(column, last[0].astype(np.float64), 0.0, *more)
+        return Coarse(found.place, _coarse(column, counts, sigma, *more).weight)
 
     return remember, (fitting, "coarse", coarse)
 
