@@ -137,7 +137,8 @@ def test_what_a_class_defines_itself_stays():
     standard, ours = _twins(["bare"], OPTIONS[0], body=body.items())
     for cls in (standard, ours):
         value = cls(2)
-        assert (value.f0, repr(value), value == 1, copy.copy(value).f0) == (4, "shown", True, 11)
+        assert (value.f0, repr(value), value == 1) == (4, "shown", True)
+    assert copy.copy(ours(2)).f0 == 11  # Python 3.11.2 and before put their own `__getstate__` in its place
     assert hash(ours(2)) == hash(standard(2))  # an `__eq__` alone does not take the hash away
     body = {"__hash__": lambda self: 17}
     assert [hash(cls(2)) for cls in _twins(["bare"], OPTIONS[0], body=body.items())] == [17, 17]

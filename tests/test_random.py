@@ -291,7 +291,7 @@ SOURCES = re.compile(
     r"|os\.urandom|getrandom|\buuid4\b|SystemRandom",
     re.MULTILINE,
 )
-REPLACES = re.compile(r"random\._replace|_replace\(")
+REPLACES = re.compile(r"random\._replace|(?<![.\w])_replace\(")
 
 
 def _sources(*without: str) -> dict[str, str]:

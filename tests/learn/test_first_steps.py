@@ -182,22 +182,6 @@ def test_a_quote_needs_no_session_and_fits_a_line():
         model().quote(X, Y)
 
 
-@pytest.mark.parametrize("kind", [learn.RandomSearch, learn.HoldoutSearch])
-def test_a_search_says_that_it_takes_no_session(kind):
-    table = sf.PrivateTable(
-        "t",
-        source=X.assign(y=Y),
-        unit=sf.PrivacyUnit.row(),
-        schema={"age": sf.Int(0, 100), "y": sf.Int(0, 1)},
-    )
-    session = sf.Session(table, budget=sf.Budget(epsilon=9, delta=1e-5))
-    search = kind(learn.Ridge(), {"alpha": [0, 1]}, epsilon=1, delta=1e-6)  # bounds are the table's
-    with pytest.raises(InvalidParameter, match="takes arrays or a frame"):
-        search.fit(session, "SELECT age, y FROM t", target="y")
-    with pytest.raises(InvalidParameter, match="which no search takes"):
-        search.fit(X, Y, target="y")
-
-
 def test_labels_of_training_rows_are_refused_with_the_reason():
     clusters = learn.KMeans(epsilon=1, delta=1e-6, bounds=(0, 1), n_clusters=2)
     with pytest.raises(AttributeError, match="a fact about that row"):
