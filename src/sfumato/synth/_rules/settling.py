@@ -60,7 +60,7 @@ class Drawing:
             if not len(rows):
                 return
             for name in names:
-                self._replace(name, rows, self._drawn(self._place[name], rows))
+                self._overwrite(name, rows, self._drawn(self._place[name], rows))
             rows = rows[~self._holds(names, rules, rows)]
         rows = self._from_cells(rows, names, rules, points)
         if len(rows):
@@ -82,7 +82,7 @@ class Drawing:
             found &= rule.holds({name: values[name] for name in rule.names})
         return found
 
-    def _replace(self, name: str, rows: NDArray[np.int64], values: pa.Array) -> None:
+    def _overwrite(self, name: str, rows: NDArray[np.int64], values: pa.Array) -> None:
         mask = np.zeros(len(self.codes), bool)
         mask[rows] = True
         self.found[name] = pc.replace_with_mask(self.found[name], pa.array(mask), values)
@@ -130,7 +130,7 @@ class Drawing:
         if len(others):
             copied = pa.array(others[self._rng.integers(0, len(others), len(rows))])
             for name in names:
-                self._replace(name, rows, self.found[name].take(copied))
+                self._overwrite(name, rows, self.found[name].take(copied))
             return
         found = combined(names, rules, points, {name: np.arange(len(points[name].cells)) for name in names})
         kept = np.linspace(0, len(found[0]) - 1, min(_SPREAD, len(found[0]))).astype(np.int64)
@@ -160,4 +160,4 @@ class Drawing:
     ) -> None:
         if len(rows):
             kind = self.columns[self._place[name]].kind
-            self._replace(name, rows, as_column(points[name].values[places], kind))
+            self._overwrite(name, rows, as_column(points[name].values[places], kind))
