@@ -50,7 +50,7 @@ class _Withheld(NotCertified, AttributeError):
 class Trusted(Summarised):
     """Weights with a known covariance, of sampling and of noise together.
 
-    Offered only where a simulation shows that an interval holds no more than 1 % less often than it says:
+    Offered where a simulation was run of how often intervals hold (docs/learn.md has what it found):
     columns of numbers, one row for each unit, no penalty, at least a thousand rows for each weight in units
     of the noise that a count would have (about n·epsilon ≥ 4,300 for each at delta 1e-6 and epsilon up to 1),
     columns that are not nearly functions of each other, and bounds within 32 spreads. What is estimated is
