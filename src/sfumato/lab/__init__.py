@@ -11,6 +11,7 @@ from sfumato.lab.perform import Cell, perform, play
 from sfumato.lab.portrait import dots, portrait
 from sfumato.lab.scene import Scene, scene, scenes
 from sfumato.lab.town import Town, town
+from sfumato.lab.trial import trial
 
 __all__ = [
     "Cell",
@@ -24,4 +25,5 @@ __all__ = [
     "scene",
     "scenes",
     "town",
+    "trial",
 ]

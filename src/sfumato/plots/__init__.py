@@ -17,6 +17,7 @@ from sfumato.plots.densities import density_curves, neighbouring_densities
 from sfumato.plots.fidelity import Curves, Rates, Whiskers, fidelity_page
 from sfumato.plots.groups import group_figures
 from sfumato.plots.raster import pixels
+from sfumato.plots.shares import share_maps
 
 __all__ = [
     "Curves",
@@ -35,6 +36,7 @@ __all__ = [
     "noise_panels",
     "pixels",
     "reconstruction_curve",
+    "share_maps",
     "success_rates",
     "tradeoff_curve",
     "utility_curve",
