@@ -358,6 +358,15 @@ def test_a_column_that_decides_the_class_has_no_interval():
         model.odds_ratios()
 
 
+def test_steps_that_have_not_settled_have_no_interval():
+    # Plenty of rows and little noise, so that nothing else stands in the way.
+    X, _, _, labels = drawn(5, 20_000, [12.0])
+    with seeded("long steps"):
+        model = LogisticRegression(epsilon=40, delta=1e-6, bounds=(-5, 5), classes=[0, 1]).fit(X, labels)
+    with pytest.raises(NotCertified, match="steps were still long at the end"):
+        model.odds_ratios()
+
+
 def test_categories_do_not_drift_against_the_intercept():
     rng = np.random.default_rng(0)
     codes, labels = rng.integers(0, 2, 3000), rng.integers(0, 2, 3000)

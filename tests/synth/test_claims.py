@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.audit.registry import Subject, examined, subjects
 from sfumato.fits.meter import price
 from sfumato.random import simulation
 from sfumato.synth import METHODS
@@ -65,6 +66,27 @@ def test_all_methods_and_mutants_are_tried():
 def test_a_planted_bug_is_seen(mutant, name):
     with seeded(f"{mutant}: {name}"), planted_in_synth(mutant), pytest.raises(AssertionError):
         check_synth(NAMED[name])
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize(
+    ("mutant", "name", "samples"),
+    [
+        ("the exact number of rows", ONE, 500),
+        ("the exact number of rows", ADAPTIVE, 500),
+        ("bins by exact counts", WIDE, 500),
+        ("counts as if a unit had one row", WIDE, 1000),
+        ("half the noise", ONE, 4000),
+    ],
+)
+def test_samples_alone_show_a_planted_bug(mutant, name, samples):
+    registered = next(each for each in subjects() if each.name == name)
+    subject = Subject(name, "fit", registered.open)  # as many samples as are asked for
+    with seeded(f"samples: {mutant}: {name}"):
+        with planted_in_synth(mutant):
+            (planted,) = examined(subject, samples=samples, share=0.9999)
+        (honest,) = examined(subject, samples=samples, share=1 - 1e-9)
+    assert (planted.verdict, honest.verdict) == ("broken", "holds")
 
 
 # ── any table, any answers

@@ -6,7 +6,6 @@ import csv
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato._dataclasses import dataclass
+from sfumato._files import write_whole
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import open_session
 from sfumato.cli.options import AskerOptions, JsonOption, spread
@@ -325,20 +325,12 @@ def check_writable(path: Path) -> None:
 
 def to_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
-    temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.resolve().parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        write_whole(path, content)
     except OSError:
         raise InvalidParameter(
             f"{path} could not be written. The answer is kept: asking again is free."
         ) from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def _cut(release: Release) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from sfumato._files import write_whole
 from sfumato.cli.failures import reported
 from sfumato.cli.options import JsonOption
 from sfumato.cli.output import emit_json, paragraph, say
@@ -114,11 +115,7 @@ def _write(names: list[str], folder: Path | None, *, json_: bool) -> None:
 
 def _save(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    draft = path.with_suffix(f".{os.getpid()}.part")
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        write_whole(path, text.encode())
     except OSError:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise InvalidParameter(f"{path.name} cannot be written there; give --folder another place.") from None

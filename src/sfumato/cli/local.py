@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato._files import write_whole
 from sfumato.cli import estimates
 from sfumato.cli.domain import FREQUENCIES, NUMBERS, NotEncoded, Values, column_of, texts_of
 from sfumato.cli.failures import reported
@@ -365,14 +365,10 @@ def _central(total: Aggregate[Any], delta: str) -> dict[str, float]:
 
 
 def _keep(path: Path, text: str) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        beside.write_text(text + "\n")
-        beside.replace(path)
+        write_whole(path, f"{text}\n".encode())
     except OSError:
         raise SourceUnusable(f"{path} could not be written.") from None
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _brief(randomizer: Randomizer[Any]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ class FederatedAveraging(TwoClasses):
         local_delta: Rational | None = None,
         enrolled: int | None = None,
     ) -> None:
-        self.epsilon, self.delta, self.bounds, self.classes = epsilon, delta, bounds, classes
+        super().__init__(epsilon, delta, bounds, classes)
         self.rounds, self.local_steps, self.rate, self.clip = rounds, local_steps, rate, clip
         self.local_epsilon, self.local_delta, self.enrolled = local_epsilon, local_delta, enrolled
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato._files import write_whole
 from sfumato.errors import InvalidParameter, InvalidValue, SfumatoError
 from sfumato.fits.meter import price
 from sfumato.learn._choosing.searching import Searching
@@ -51,21 +51,12 @@ def save(model: PrivateEstimator | Searching, path: str | os.PathLike[str]) -> N
         InvalidParameter: if it is no such model, or the file cannot be written.
     """
     text = _written(model)
-    place, temporary = Path(path), None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.resolve().parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, place)
-        temporary = None
+        write_whole(path, text.encode())
     except OSError:
         raise InvalidParameter(
-            f"{place} cannot be written: it must be a file in an existing folder."
+            f"{Path(path)} cannot be written: it must be a file in an existing folder."
         ) from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str]) -> PrivateEstimator:

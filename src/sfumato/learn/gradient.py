@@ -94,7 +94,7 @@ class NoisyGradientDescent(TwoClasses):
         rate: float = 2.0,
         objective: str = "logistic",
     ) -> None:
-        self.epsilon, self.delta, self.bounds, self.classes = epsilon, delta, bounds, classes
+        super().__init__(epsilon, delta, bounds, classes)
         self.steps, self.clip, self.rate, self.objective = steps, clip, rate, objective
 
     def _check(self) -> None:

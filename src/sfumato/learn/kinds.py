@@ -25,6 +25,7 @@ from sfumato.learn._core.declared import (
 )
 from sfumato.learn._core.design import coded, whole
 from sfumato.learn.base import PrivateEstimator
+from sfumato.numeric.exact import Rational
 from sfumato.session.rows_wanted import WantedColumn
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
@@ -35,7 +36,14 @@ _MOST_CLASSES = 100
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     """A model of which of several declared classes a row is in; `classes_` are sorted, as scikit-learn's."""
 
-    classes: Any
+    def __init__(
+        self,
+        epsilon: Rational | None = None,
+        delta: Rational | None = None,
+        bounds: Any = None,
+        classes: Any = None,
+    ) -> None:
+        self.epsilon, self.delta, self.bounds, self.classes = epsilon, delta, bounds, classes
 
     def _check(self) -> None:
         super()._check()
@@ -81,7 +89,15 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
 class PrivateRegressor(RegressorMixin, PrivateEstimator):
     """A model of a number, which is clamped to declared bounds of its own."""
 
-    target_bounds: Any
+    def __init__(
+        self,
+        epsilon: Rational | None = None,
+        delta: Rational | None = None,
+        bounds: Any = None,
+        target_bounds: Any = None,
+    ) -> None:
+        self.epsilon, self.delta, self.bounds = epsilon, delta, bounds
+        self.target_bounds = target_bounds
 
     def _check(self) -> None:
         super()._check()

@@ -73,16 +73,6 @@ class LinearRegression(Trusted, PrivateRegressor):
 
     widest = WIDEST
 
-    def __init__(
-        self,
-        epsilon: Rational | None = None,
-        delta: Rational | None = None,
-        bounds: Any = None,
-        target_bounds: Any = None,
-    ) -> None:
-        self.epsilon, self.delta = epsilon, delta
-        self.bounds, self.target_bounds = bounds, target_bounds
-
     def _learn(self, rows: Rows, meter: Meter) -> Learned:
         mean, variance, count = counted(rows, meter, _COUNTING)
         near = field(rows, meter, count, scaling=_SCALING, bending=_BENDING)

@@ -18,7 +18,6 @@ from sfumato.learn._weights.trust import Trusted, trust_signs
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateClassifier
-from sfumato.numeric.exact import Rational
 from sfumato.random import simulation
 
 __all__ = ["LogisticRegression"]
@@ -81,15 +80,6 @@ class LogisticRegression(Trusted, PrivateClassifier):
     _unclear = (
         f"{Trusted._unclear}, or too few rows leave their class in doubt: one is rare, or nearly certain"
     )
-
-    def __init__(
-        self,
-        epsilon: Rational | None = None,
-        delta: Rational | None = None,
-        bounds: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.epsilon, self.delta, self.bounds, self.classes = epsilon, delta, bounds, classes
 
     def _learn(self, rows: Rows, meter: Meter) -> Learned:
         several = len(self._listed())

@@ -19,7 +19,6 @@ from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
 from sfumato.learn.kinds import PrivateRegressor
 from sfumato.learn.linear import counted, spread_of
-from sfumato.numeric.exact import Rational
 from sfumato.random import simulation
 
 __all__ = ["PoissonRegression"]
@@ -60,16 +59,6 @@ class PoissonRegression(Summarised, PrivateRegressor):
     """
 
     widest = WIDEST
-
-    def __init__(
-        self,
-        epsilon: Rational | None = None,
-        delta: Rational | None = None,
-        bounds: Any = None,
-        target_bounds: Any = None,
-    ) -> None:
-        self.epsilon, self.delta = epsilon, delta
-        self.bounds, self.target_bounds = bounds, target_bounds
 
     def _check(self) -> None:
         super()._check()

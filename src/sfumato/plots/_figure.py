@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import textwrap
-import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sfumato._files import write_whole
 from sfumato.errors import InvalidParameter, MissingExtra
 from sfumato.numeric.rounding import Floats
 
@@ -105,17 +104,12 @@ def _write(figure: Figure, path: Path) -> None:
         raise InvalidParameter(f"There is no folder for {path.name[:100]}; make it first.")
     drawn = io.BytesIO()
     figure.savefig(drawn, format=kind, metadata={"Date": None} if kind == "svg" else {})
-    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
-        beside.write_bytes(drawn.getvalue())
-        beside.replace(path)
+        write_whole(path, drawn.getvalue())
     except OSError:
         raise InvalidParameter(
             f"{path.name[:100]} cannot be written there; check the folder, its rights and its room."
         ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
 
 
 def plain_axes(axes: Axes, *, values: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato._files import write_whole
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.synth.columns.fine import Fine
 from sfumato.synth.constraints import Constraints
@@ -61,21 +61,15 @@ def save(synthesizer: Synthesizer, path: str | os.PathLike[str]) -> None:
     }
     lines = [_line(name, array) for name, array in synthesizer.released.to_arrays().items()]
     schema = _SCHEMA.with_metadata({"sfumato": json.dumps(facts)})
-    place, temporary = Path(path), None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as file:
+        file.write_table(pa.Table.from_pylist(lines, schema))
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.resolve().parent)
-        with os.fdopen(handle, "wb") as stream, pa.ipc.new_file(stream, schema) as file:
-            file.write_table(pa.Table.from_pylist(lines, schema))
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, place)
-        temporary = None
+        write_whole(path, sink.getvalue().to_pybytes())
     except OSError:
         raise InvalidParameter(
-            f"{place} cannot be written: it must be a file in an existing folder."
+            f"{Path(path)} cannot be written: it must be a file in an existing folder."
         ) from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str]) -> Synthesizer:
