@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes an environment with sfumato and the peers it is measured against, and two more beside it, whose names end in
-# -local and -limits, with the peers whose requirements contradict the others'.
+# Makes an environment with sfumato and the peers it is measured against, and three more beside it, whose names end in
+# -local, -limits and -synth, with the peers whose requirements contradict the others'.
 #
 #   benchmarks/install_peers.sh [ENVIRONMENT]     (default .venv-bench; PYTHON chooses the interpreter)
 #
 # A peer that cannot be installed is reported by the benchmarks as "not installed"; only torch, python-dp and the peers of
-# the other two environments may fail here.
+# the other environments may fail here.
 set -eu
 cd "$(dirname "$0")/.."
 environment=${1:-.venv-bench}
@@ -47,3 +47,7 @@ if ! $third --requirement benchmarks/peers-limits.txt; then
         $third --requirement "$environment-limits/peers.txt" || echo "$peer cannot be installed: left out" >&2
     done
 fi
+# The fourth: mbi, the reference implementation of synthesizers, and JAX.
+[ -x "$environment-synth/bin/python" ] || "${PYTHON:-python3}" -m venv "$environment-synth"
+"$environment-synth/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --requirement benchmarks/peers-synth.txt || echo "mbi cannot be installed: left out" >&2

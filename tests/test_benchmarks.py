@@ -1,9 +1,13 @@
 """What benchmarks share: each call is a question of its own, paid for anew; fits that are timed do run."""
 
+import json
+
+import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks import learn_speed, synth_marginals
+from benchmarks import learn_speed, synth, synth_marginals
 from benchmarks.harness import Report
+from benchmarks.synth_adult import TARGET, Adult
 from benchmarks.visits import asked
 
 import sfumato as sf
@@ -41,3 +45,44 @@ def test_wide_tables_are_measured_beside_the_published_error(monkeypatch):
         part(report)
     closed, _ = report.rows
     assert closed["claimed"] == pytest.approx(1, rel=1e-6)
+
+
+@pytest.fixture
+def little(monkeypatch):
+    rows = np.random.default_rng(0).integers(0, 2, (200, 3))
+    data = Adult(("sex", "race", TARGET), (2, 2, 2), rows[:150], rows[150:])
+    monkeypatch.setattr(synth, "adult", lambda: data)
+    return data
+
+
+def test_a_fit_of_adult_says_how_good_it_is_and_what_it_took(little, capsys):
+    synth.main("independent", "1")
+    found = json.loads(capsys.readouterr().out)
+    assert set(synth.FIGURES) <= set(found)
+    assert 0 < found["variation"] < 0.5
+    assert 0 < found["megabytes_before"] <= found["megabytes"]
+
+
+def test_a_peer_that_is_missing_or_fails_is_a_row_and_no_crash(little, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(synth, "OURS", [])
+    monkeypatch.setattr(synth, "THEIRS", [("mbi", "mst", 1.0), ("mbi", "aim", 1.0)])
+    monkeypatch.setenv("SEEDS", "1")
+    monkeypatch.setenv("RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("PEERS_SYNTH", str(tmp_path))
+    kept = {"cpu": 1.0, "megabytes": 2.0, "variation": 0.1, "auc": 0.5}
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "mbi-aim-1.0-0.json").write_text(json.dumps(kept))
+    broken = "#!/bin/sh\necho no JAX here >&2; exit 3\n"
+    for script, said in ((None, "not installed"), (broken, "no JAX here")):
+        if script:
+            (tmp_path / "bin").mkdir()
+            (tmp_path / "bin" / "python").write_text(script)
+            (tmp_path / "bin" / "python").chmod(0o755)
+        report = Report("synth")
+        synth.quality(report)
+        failed, again, real = report.rows
+        assert said in failed["failed"][0]
+        assert again["runs"] == [kept]  # what was done before a run was cut off
+        assert real["who"] == "no privacy"
+        assert not report.figures
+    capsys.readouterr()
