@@ -22,7 +22,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Curve: TypeAlias = Callable[[Floats], Floats]
 
 LEVEL, DELTA, HORIZON = 0.95, 1e-6, 10.0
-FITS, AGAIN, WORST, SLOWER = 100, 1000, 2, 4
+FITS, AGAIN, WORST, SLOWER = 100, 2000, 4, 4
 """Fits of each case; of those that are drawn again; how many of these there are for each figure; and how many
 times fewer fits there are of the finest grids."""
 

@@ -30,14 +30,16 @@ __all__ = ["LinearRegression", "Ridge"]
 Floats: TypeAlias = NDArray[np.float64]
 
 _COUNTING, _SCALING, _BENDING = Fraction(4, 100), Fraction(6, 100), Fraction(20, 100)
-_SPREADING, _VARYING, _LOST = Fraction(1, 100), Fraction(5, 100), Fraction(4, 100)
+_SPREADING, _VARYING, _LOST, _LEANING = (Fraction(part, 100) for part in (1, 4, 3, 3))
 _REST = 1 - _COUNTING - _SCALING - _BENDING
 _EACH = (_REST - 4 * _SPREADING) / 5
 _STEPS = (_EACH,) * 2, (_EACH,) * 3
 _FIRST = Fraction(6, 100)
-_STEPS_TOLD = (_FIRST,) * 2, ((_REST - 2 * _SPREADING - _VARYING - _LOST - 2 * _FIRST) / 2,) * 2
+_LAST_TOLD = (_REST - 2 * _SPREADING - _VARYING - _LOST - _LEANING - 2 * _FIRST) / 2
+_STEPS_TOLD = (_FIRST,) * 2, (_LAST_TOLD,) * 2
 _SHORTEST, _LONGEST = 1.0, 16.0  # to how many of their spreads residuals are cut
 _SKEWED, _SKEWED_TOLD = 0.3, 3.0  # how much the bias of a cut counts, where errors are exponential
+_BEYOND = 0.75  # what is cut off is so much of what is left, where errors have tails like log-normal ones
 _SLIGHT = 0.4  # noise that is so much of the spread of sampling makes intervals 8 % wider
 _LOOSE = 1.2  # 2·0.14 divided by 0.23, what one more part of an interval's width holds more
 _WIDEST = 0.25  # no variance in [0, 1] is more
@@ -198,7 +200,9 @@ def _descended(
     later = later / certain
     if not told:
         return later, np.zeros_like(inverse)
-    return later, _covariance(near, near.sandwich(later, found, length, (_VARYING, _LOST)), 1 / certain)
+    within = near.sandwich(later, found, length, (_VARYING, _LOST))
+    leaning = near.gradient(later, near.only_cut(found, length), length, _LEANING)
+    return later, _covariance(near, within, 1 / certain, leaning)
 
 
 def _few(near: Field, flat: float, share: Fraction, *, told: bool) -> float:
@@ -224,13 +228,17 @@ def _few(near: Field, flat: float, share: Fraction, *, told: bool) -> float:
     return min(few, max(allowed, _SHORTEST))
 
 
-def _covariance(near: Field, within: Sandwich, noise: float) -> Floats:
+def _covariance(near: Field, within: Sandwich, noise: float, leaning: Floats) -> Floats:
     """Of weights: what rows' own gradients vary by and the noise, through the curvature of what is not cut.
+
+    Where errors are skewed, what is cut moves the weights to one side. How much is not known, but that rows
+    are cut on one side is: the square of what it may come to is counted as if it were variance.
 
     Args:
         near: The rows.
         within: What rows give gradients.
         noise: The variance of the noise of each entry of a gradient.
+        leaning: About the mean of what rows give a gradient that are cut.
     """
     bent, eye = near.curvature, np.eye(near.standard.width)
     # Without the ridge, which after some steps is gone from the weights.
@@ -238,7 +246,8 @@ def _covariance(near: Field, within: Sandwich, noise: float) -> Floats:
     inverse = (directions / np.maximum(values, bent.ridge)) @ directions.T
     values, directions = np.linalg.eigh(within.spread)
     spread = (directions * np.maximum(values, within.noise)) @ directions.T / near.count
-    whole = inverse @ (spread + noise * eye) @ inverse
+    moved = _BEYOND * inverse @ leaning
+    whole = inverse @ (spread + noise * eye) @ inverse + moved @ moved.T
     # An interval by a variance that is off by a relative error e holds about 0.14·e² less often.
     loose = np.sqrt(2) * within.noise / near.count * (inverse @ inverse)
     return np.asarray(whole + _LOOSE * loose @ np.linalg.solve(whole, loose))

@@ -179,6 +179,20 @@ class Field:
         ratio = (length / longest) ** 2
         return Sandwich(spread * ratio, noise * ratio, less)
 
+    def only_cut(self, residuals: Residuals, length: float) -> Residuals:
+        """The residuals of rows that `gradient` cuts to a length; 0 for all others."""
+        squares, scale = self.rows.squares(), 2.0**-RESIDUAL_BITS / length
+
+        def found(place: slice, margins: Floats) -> Floats:
+            each = residuals(place, margins)
+            size = (each[:, 0] * scale) ** 2 * squares[place]
+            if self._counts is not None:
+                size *= self._counts[place] ** 2
+            each[size <= (UNIT / REACH) ** 2] = 0.0
+            return each
+
+        return found
+
     def held(self, step: Floats, most: float) -> Floats:
         """A step, made shorter where it would move margins by more than so much on average."""
         moved = self.moved(step)
