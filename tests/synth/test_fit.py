@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.errors import BudgetExceeded, InvalidParameter, InvalidValue
+from sfumato.errors import BudgetExceeded, InvalidParameter, InvalidValue, QueryRefused
 from sfumato.synth import METHODS
 from synthetic import COLUMNS, people, session_of
 
@@ -177,3 +177,17 @@ def test_a_file_gives_the_same_back(fitted: sf.synth.Synthesizer, tmp_path: Any)
         sf.synth.load(tmp_path / "none")
     with pytest.raises(InvalidParameter):
         sf.synth.save(fitted, tmp_path / "no" / "folder")
+
+
+def test_a_workload_of_questions_is_about_the_columns_that_they_name() -> None:
+    with session_of(people(50)) as session:
+        ask = {"epsilon": 1, "delta": 1e-9, "columns": ["age", "sex", "member"], "method": "fixed"}
+        questions = ["age BETWEEN 20 AND 29 AND sex = 'F'", "age > 50 AND sex = 'M'", "member", "age < 30"]
+        made = sf.synth.fit(session, "people", workload=questions, **ask)
+        assert sf.synth.quote(
+            session, "people", workload={("age", "sex"): 2, "member": 1, "age": 1}, **ask
+        ).note.startswith("It is on record")
+        assert made.marginal(["age", "sex"])["low"].null_count == 0
+        for bad in ("agee > 3", "age +", "age; DROP TABLE people", ""):
+            with pytest.raises((InvalidParameter, QueryRefused)):
+                sf.synth.quote(session, "people", workload=[bad], **ask)

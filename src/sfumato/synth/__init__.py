@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from sfumato._lazy import lazy
 
 if TYPE_CHECKING:
-    from sfumato.synth.constraints import Determines, Never
+    from sfumato.synth.constraints import Determines, Never, Totals
     from sfumato.synth.files import load, save
     from sfumato.synth.fitting import SynthQuote, fit, quote
     from sfumato.synth.leveling import LevelCounts, LevelsQuote, levels, quote_levels
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Loaded on first use.
 _HOMES = {
-    "constraints": "Determines Never",
+    "constraints": "Determines Never Totals",
     "files": "load save",
     "fitting": "SynthQuote fit quote",
     "leveling": "LevelCounts LevelsQuote levels quote_levels",
@@ -43,6 +43,7 @@ __all__ = [
     "Never",
     "SynthQuote",
     "Synthesizer",
+    "Totals",
     "fit",
     "levels",
     "load",

@@ -25,10 +25,11 @@ from sfumato.synth._rules.rules import Condition, Follows, Rule, rule_from_data
 from sfumato.synth._rules.settling import Drawing
 from sfumato.synth._rules.tables import MOST_TRIED, combined, groups_of, merged, room
 from sfumato.synth._rules.values import Points, facts_of_columns, points
-from sfumato.synth.columns.coarse import Coarse
+from sfumato.synth.columns.coarse import WIDE, Coarse, as_it_is
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.totals import PublicTotals, Totals, counted
 
-__all__ = ["Constraint", "Constraints", "Determines", "Never"]
+__all__ = ["Constraint", "Constraints", "Determines", "Never", "Totals"]
 
 Bools: TypeAlias = NDArray[np.bool_]
 _FORM = 'A constraint is a condition over columns, such as "age >= 18".'
@@ -69,7 +70,7 @@ class Never:
     together: Mapping[str, Any]
 
 
-Constraint: TypeAlias = str | Determines | Never
+Constraint: TypeAlias = str | Determines | Never | Totals
 
 
 class Constraints:
@@ -78,10 +79,14 @@ class Constraints:
     Attributes:
         columns: The columns of the table, as cells.
         rules: One condition each.
+        totals: For some columns, how many rows have each value.
     """
 
-    def __init__(self, columns: Sequence[Fine], rules: Sequence[Rule] = ()) -> None:
+    def __init__(
+        self, columns: Sequence[Fine], rules: Sequence[Rule] = (), totals: PublicTotals | None = None
+    ) -> None:
         self.columns, self.rules = tuple(columns), tuple(rules)
+        self.totals = PublicTotals({}) if totals is None else totals
 
     @classmethod
     def read(cls, columns: Sequence[Fine], given: Any) -> Constraints:
@@ -89,14 +94,15 @@ class Constraints:
 
         Args:
             columns: The columns of the table.
-            given: Conditions as SQL, `Determines` and `Never`; None: there are none.
+            given: Conditions as SQL, `Determines`, `Never` and `Totals`; None: there are none.
 
         Raises:
             QueryRefused: for a text that is no condition over these columns.
             InvalidParameter: if they contradict each other or have too many cells.
         """
-        listed = [given] if isinstance(given, str | Determines | Never) else list(given or ())
-        found = cls(columns, [rule for one in listed for rule in _read(one, columns)])
+        listed = [given] if isinstance(given, str | Determines | Never | Totals) else list(given or ())
+        rules = [rule for one in listed if not isinstance(one, Totals) for rule in _read(one, columns)]
+        found = cls(columns, rules, _totals([one for one in listed if isinstance(one, Totals)], columns))
         found.check()
         return found
 
@@ -127,6 +133,10 @@ class Constraints:
                     raise InvalidParameter(
                         f"No values of {in_sql(name)} were found that satisfy all of: {texts}."
                     )
+        sizes = [column.size for column in self.columns]
+        zeros = self.zeros([as_it_is(column) for column in self.columns]) if self.totals.counts else {}
+        few = {clique: table for clique, table in zeros.items() if max(table.shape) <= WIDE}
+        self.totals.check(sizes, few)
 
     def allowed(self, place: int) -> Bools | None:
         """Which fine cells of a column conditions on it alone leave; None: all."""
@@ -166,7 +176,8 @@ class Constraints:
 
     def to_data(self) -> list[Any]:
         """Plain data that `from_data` reads back."""
-        return [rule.to_data() for rule in self.rules]
+        totals = [["totals", place, counts.tolist()] for place, counts in self.totals.counts.items()]
+        return [*(rule.to_data() for rule in self.rules), *totals]
 
     @classmethod
     def from_data(cls, columns: Sequence[Fine], data: Sequence[Any]) -> Constraints:
@@ -175,7 +186,18 @@ class Constraints:
         Raises:
             InvalidParameter: if it holds something else.
         """
-        found = cls(columns, [rule_from_data(one) for one in data])
+        rules, totals = list[Rule](), dict[int, NDArray[np.int64]]()
+        for one in data:
+            match one:
+                case ["totals", int(place), list(counts)] if 0 <= place < len(columns):
+                    totals[place] = np.array(counts, np.int64)
+                case _:
+                    rules.append(rule_from_data(one))
+        if any(
+            counts.shape != (columns[place].size,) or (counts < 0).any() for place, counts in totals.items()
+        ):
+            raise InvalidParameter("This is not a stored constraint.")
+        found = cls(columns, rules, PublicTotals(totals))
         if {name for rule in found.rules for name in rule.names} - set(found._place):
             raise InvalidParameter("This is not a stored constraint.")
         found.check()
@@ -211,13 +233,25 @@ def _read(given: Any, columns: Sequence[Fine]) -> Iterator[Rule]:
         text, expression = " ".join(given.split()), condition(given, columns)
     else:
         raise InvalidParameter(
-            f"{_FORM} Others are synth.Determines(…) and synth.Never(…), not {type(given).__name__}."
+            f"{_FORM} Others are synth.Determines(…), synth.Never(…) and synth.Totals(…), not "
+            f"{type(given).__name__}."
         )
     for part in _parts(expression):
         rule = Condition(text, part)
         if not rule.names:
             raise InvalidParameter(f"The constraint {text[:80]} names no column. {_FORM}")
         yield rule
+
+
+def _totals(given: Sequence[Totals], columns: Sequence[Fine]) -> PublicTotals:
+    found = dict[int, NDArray[np.int64]]()
+    for one in given:
+        column = _column(one.column, columns)
+        place = columns.index(column)
+        if place in found:
+            raise InvalidParameter(f"The totals of {column.name[:60]!r} are given twice.")
+        found[place] = counted(one, column)
+    return PublicTotals(found)
 
 
 def condition(text: str, columns: Sequence[Fine]) -> Expression:

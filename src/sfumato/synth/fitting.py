@@ -20,7 +20,7 @@ from sfumato.numeric.exact import Rational, show
 from sfumato.synth._model.domain import Domain
 from sfumato.synth._private.cells import Cells
 from sfumato.synth.columns.coarse import WIDE, as_it_is, coarse
-from sfumato.synth.methods.base import Told, silent
+from sfumato.synth.methods.base import Learned, Told, silent
 from sfumato.synth.planning import SynthPlan, planned
 from sfumato.synth.released import Released
 from sfumato.synth.synthesizer import Synthesizer
@@ -73,9 +73,11 @@ def fit(
         delta: Likewise; None: what the budget spares for a question.
         method: "auto", or one of `sf.synth.METHODS`.
         columns: Those to model; None: all that are declared but the one that says whose a row is.
-        workload: Sets of columns whose counts matter, or a dictionary of them with weights; None: all pairs.
+        workload: Sets of columns whose counts matter, also as conditions that will be counted, such as
+            "age BETWEEN 20 AND 29 AND sex = 'F'"; or a dictionary of them with weights; None: all pairs.
         constraints: What holds in every row that is drawn: conditions as SQL, such as "age >= 18" or
-            "start <= end", `Determines` and `Never`. They are declared, not looked up in the table.
+            "start <= end", `Determines` and `Never`; and `Totals`, which hold in all of them together. They
+            are declared, not looked up in the table.
         memory: How many megabytes the model may take while it is made.
         parameters: With a text, values for its `?`, `$1` and `$name`.
         told: Called with the part of the price that is spent, as it is.
@@ -270,6 +272,8 @@ def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent)
     )
     wishes = replace(plan.wishes, zeros=plan.constraints.zeros(cuts))
     learned = plan.method.learn(cells, meter.part(share), wishes, told)
+    kept = plan.constraints.totals.raked(learned.model)
+    learned = Learned(learned.marginals, kept, learned.converged, learned.independent)
     return Released(cells.domain, tuple(cuts), learned, sizes)
 
 

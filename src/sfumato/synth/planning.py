@@ -14,9 +14,10 @@ from sfumato.session import Session
 from sfumato.session.rows_wanted import RowsTaken, RowsWanted, rows_wanted
 from sfumato.synth._model.domain import Clique, Domain
 from sfumato.synth._model.trees import cells_of
+from sfumato.synth._rules.rules import Condition
 from sfumato.synth.columns.coarse import WIDE
 from sfumato.synth.columns.fine import Fine, fine
-from sfumato.synth.constraints import Constraints
+from sfumato.synth.constraints import Constraints, condition
 from sfumato.synth.methods import chosen_method
 from sfumato.synth.methods.base import Wanted
 
@@ -94,7 +95,7 @@ def planned(
     most = as_integer(memory, "memory") * _MEGABYTE // _EACH
     if most < sum(sizes):
         raise InvalidParameter(f"memory is too small for {len(cells)} columns: give at least 1 (megabyte).")
-    wishes = Wanted(_workload(domain, workload), most)
+    wishes = Wanted(_workload(domain, cells, workload), most)
     rules = Constraints.read(cells, constraints)
     if cells_of(domain, rules.cliques) > most:
         raise InvalidParameter("The constraints hold too many cells together for this memory: give more.")
@@ -123,8 +124,11 @@ def _named(wanted: RowsWanted, columns: Sequence[str] | None) -> list[str]:
     return [wanted.column(name).name for name in columns]
 
 
-def _workload(domain: Domain, workload: Any) -> tuple[tuple[Clique, float], ...]:
-    """Sets of columns with weights; all pairs where none are given, and the one column where it is alone."""
+def _workload(domain: Domain, cells: Sequence[Fine], workload: Any) -> tuple[tuple[Clique, float], ...]:
+    """Sets of columns with weights; all pairs where none are given, and the one column where it is alone.
+
+    A condition, as of a question that counts a range, stands for the columns that it names.
+    """
     if workload is None:
         pairs = list(itertools.combinations(range(len(domain)), 2))
         return tuple((pair, 1.0) for pair in pairs) or (((0,), 1.0),)
@@ -132,7 +136,7 @@ def _workload(domain: Domain, workload: Any) -> tuple[tuple[Clique, float], ...]
     given = workload.items() if isinstance(workload, Mapping) else [(names, 1) for names in workload]
     found = dict[Clique, float]()
     for names, weight in given:
-        listed = [names] if isinstance(names, str) else list(names)
+        listed = _mattering(domain, cells, names) if isinstance(names, str) else list(names)
         for name in listed:
             if name not in domain.names:
                 raise InvalidParameter(
@@ -146,3 +150,10 @@ def _workload(domain: Domain, workload: Any) -> tuple[tuple[Clique, float], ...]
     if not found:
         raise InvalidParameter("The workload is empty: name at least one set of columns, or leave it out.")
     return tuple(found.items())
+
+
+def _mattering(domain: Domain, cells: Sequence[Fine], text: str) -> list[str]:
+    """The column of a text, or those that a condition names."""
+    if text in domain.names or text.isidentifier():
+        return [text]
+    return list(Condition(text, condition(text, cells)).names)

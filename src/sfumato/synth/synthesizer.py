@@ -111,7 +111,8 @@ class Synthesizer:
         if many > _MOST_ROWS:
             raise InvalidParameter("n is a number of rows, at most a billion.")
         rng = simulation(seed)
-        codes = self.released.learned.model.rows(many, rng)
+        model = self.released.learned.model
+        codes = self.constraints.totals.mended(model, model.rows(many, rng), rng)
         found = dict[str, pa.Array]()
         if self.unit:
             found[self.unit] = pa.array(_ids(many, self.released.sizes, rng), pa.int64())

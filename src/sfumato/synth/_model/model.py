@@ -55,6 +55,12 @@ class Model:
         return tree_of(self.domain, self.potentials)
 
     @cached_property
+    def is_possible(self) -> bool:
+        """Whether there is a cell for a row to be in."""
+        beliefs = Beliefs(self.domain, self.tree, list(self.potentials))
+        return beliefs.highest(list(self.potentials.values())) > -math.inf
+
+    @cached_property
     def _tables(self) -> list[tuple[Clique, Floats]]:
         """The counts of each clique of the tree: its columns, those that the parent shares first."""
         beliefs = Beliefs(self.domain, self.tree, list(self.potentials))

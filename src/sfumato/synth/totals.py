@@ -1,0 +1,201 @@
+"""`Totals`: how many rows have each value of a column, declared and public; nothing is read from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato._dataclasses import dataclass
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.exact import as_integer
+from sfumato.random import Simulation
+from sfumato.synth._model.domain import Clique, Domain
+from sfumato.synth._model.model import Model
+from sfumato.synth._model.trees import cells_of
+from sfumato.synth.columns.coarse import WIDE
+from sfumato.synth.columns.fine import Fine
+
+__all__ = ["PublicTotals", "Totals", "counted", "shared_out"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Whole: TypeAlias = NDArray[np.int64]
+
+_ROUNDS = 100
+_LIFT = 700.0
+_NEAR = 1e-6  # of a row
+_MOST = 10**9
+_TRIED = 2**22  # cells of a model in which it is tried whether totals can be kept
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many rows have each value of a column: public figures, which the synthetic table keeps exactly.
+
+    ```python
+    synth.Totals("sex", {"F": 5120, "M": 4880})
+    ```
+
+    Attributes:
+        column: Its name.
+        counts: For each value that it can have the number of rows; None is a value that is missing.
+    """
+
+    column: str
+    counts: Mapping[Any, int]
+
+
+class PublicTotals:
+    """For some columns, by their place, the number of rows in each cell.
+
+    Attributes:
+        counts: Those numbers.
+    """
+
+    def __init__(self, counts: Mapping[int, Whole]) -> None:
+        self.counts = dict(sorted(counts.items()))
+        sums = {int(each.sum()) for each in self.counts.values()}
+        if len(sums) > 1:
+            told = " and ".join(f"{one:,}" for one in sorted(sums)[:3])
+            raise InvalidParameter(f"The totals of different columns must add up to the same: {told}.")
+        self.rows = sums.pop() if sums else None
+        if self.rows == 0:
+            raise InvalidParameter("Totals must add up to at least 1 row.")
+
+    def raked(self, model: Model) -> Model:
+        """The model that is nearest to another among those with these totals, or as near to that as can be.
+
+        Source: Deming, Stephan 1940; Csiszár 1975 (nearest by divergence).
+        """
+        if self.rows is None:
+            return model
+        found = Model(model.domain, self.rows, model.potentials)
+        for _ in range(_ROUNDS):
+            off = 0.0
+            for place, wanted in self.counts.items():
+                counts = found.marginal((place,))
+                off = max(off, float(np.abs(counts - wanted).max()))
+                own = found.potentials.get((place,), np.zeros(len(wanted)))
+                moved = Model(
+                    found.domain, self.rows, {**found.potentials, (place,): own + _moves(wanted, counts)}
+                )
+                if not moved.is_possible:
+                    return found
+                found = moved
+            if off <= _NEAR:
+                break
+        return found
+
+    def check(self, sizes: Sequence[int], zeros: Mapping[Clique, NDArray[np.bool_]]) -> None:
+        """Refuse totals that cannot be kept together with zeros.
+
+        Args:
+            sizes: Of all columns, in cells.
+            zeros: For some of them, True for each combination of cells that no row can be in.
+
+        Raises:
+            InvalidParameter: if they cannot, as far as a model that is not too large shows it.
+        """
+        places = sorted({place for clique in zeros for place in clique} | set(self.counts))
+        at = {place: here for here, place in enumerate(places)}
+        domain = Domain(tuple(map(str, places)), tuple(sizes[place] for place in places))
+        potentials = {
+            tuple(at[place] for place in clique): np.where(table, -np.inf, 0.0)
+            for clique, table in zeros.items()
+        }
+        if self.rows is None or cells_of(domain, list(potentials)) > _TRIED:
+            return
+        own = PublicTotals({at[place]: counts for place, counts in self.counts.items()})
+        found = own.raked(Model(domain, self.rows, potentials))
+        for place, wanted in own.counts.items():
+            if np.abs(found.marginal((place,)) - wanted).max() > 0.5:
+                raise InvalidParameter("The totals ask for rows that the constraints do not allow.")
+
+    def mended(self, model: Model, rows: NDArray[Any], rng: Simulation) -> NDArray[Any]:
+        """Rows that a model with these totals drew, with exactly these totals, or in proportion to them.
+
+        Few rows are too many of a value: those are given another one that are most likely to have it.
+        """
+        for place, counts in self.counts.items():
+            wanted = shared_out(counts, len(rows))
+            many = np.bincount(rows[:, place], minlength=len(wanted)) - wanted
+            for value in np.flatnonzero(many < 0):
+                for other in np.flatnonzero(many > 0):
+                    alike = np.flatnonzero(rows[:, place] == other)
+                    gain = _gain(model, rows[alike], place, int(value))
+                    alike, gain = alike[gain > -np.inf], gain[gain > -np.inf]
+                    luck = -np.log(
+                        -np.log(rng.random(len(gain)) + 1e-300)
+                    )  # the most likely by Gumbel's trick
+                    taken = alike[np.argsort(-(gain + luck))[: min(-many[value], many[other])]]
+                    rows[taken, place] = value
+                    many[value] += len(taken)
+                    many[other] -= len(taken)
+        return rows
+
+
+def shared_out(counts: Whole, rows: int) -> Whole:
+    """Rows shared out in proportion to counts, in whole numbers: the largest remainders get one more."""
+    exact = [int(count) * rows for count in counts]
+    whole = sum(int(count) for count in counts)
+    found = np.array([one // whole for one in exact], np.int64)
+    remainders = np.array([one % whole for one in exact], object)
+    found[np.argsort(-remainders, kind="stable")[: rows - int(found.sum())]] += 1
+    return found
+
+
+def _moves(wanted: Whole, counts: Floats) -> Floats:
+    """What potentials move by to take counts to wanted ones; what is too small to be seen is lifted."""
+    seen = counts > 0
+    with np.errstate(divide="ignore"):
+        ratio = np.log(
+            np.where(seen, wanted / np.where(seen, counts, 1.0), np.where(wanted > 0, np.inf, 0.0))
+        )
+    return np.asarray(np.minimum(ratio, _LIFT))
+
+
+def _gain(model: Model, rows: NDArray[Any], place: int, new: int) -> Floats:
+    """The logarithm of how much likelier rows are with another value in a column; -inf: impossible."""
+    found = np.zeros(len(rows))
+    for clique, potential in model.potentials.items():
+        if place in clique:
+            own = [rows[:, column] for column in clique]
+            before = potential[tuple(own)]
+            own[clique.index(place)] = np.full(len(rows), new)
+            after = potential[tuple(own)]
+            found += np.where(after > -np.inf, after - np.where(before > -np.inf, before, 0.0), -np.inf)
+    return found
+
+
+def counted(given: Totals, column: Fine) -> Whole:
+    """The number of rows in each cell of a column, as declared.
+
+    Raises:
+        InvalidParameter: if a value is left out, is no value of the column, or has no whole number of rows.
+    """
+    name = column.name[:60]
+    if column.size > WIDE or not (column.values is not None or column.has_whole_steps):
+        raise InvalidParameter(f"Totals takes a column of at most {WIDE} values, and {name!r} has more.")
+    if not isinstance(given.counts, Mapping):
+        raise InvalidParameter(
+            'Totals takes a column and rows by value: Totals("sex", {"F": 510, "M": 490}).'
+        )
+    values = column.exactly(np.arange(column.size)).to_pylist()
+    places = {(type(value), value): place for place, value in enumerate(values)}
+    found = np.full(column.size, -1, np.int64)
+    for value, count in given.counts.items():
+        place = places.get((type(value), value))
+        if place is None:
+            raise InvalidParameter(f"Totals names {str(value)[:40]!r}, which is no value of {name!r}.")
+        found[place] = as_integer(count, "A total", least=0)
+        if found[place] > _MOST:
+            raise InvalidParameter("A total is at most a billion rows.")
+    left = [value for value, count in zip(values, found, strict=True) if count < 0]
+    if left:
+        raise InvalidParameter(
+            f"Totals must say how many rows have each value of {name!r}, and says nothing of "
+            f"{str(left[0])[:40]!r}."
+        )
+    return found

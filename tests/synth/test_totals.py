@@ -1,0 +1,131 @@
+"""Declared public totals hold exactly in what is drawn, beside constraints; bad ones are refused unpaid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.errors import InvalidParameter
+from sfumato.random import simulation
+from sfumato.synth import METHODS, Totals
+from sfumato.synth._model.domain import Domain
+from sfumato.synth._model.model import Model
+from sfumato.synth.columns.fine import Fine
+from sfumato.synth.constraints import Constraints
+from sfumato.synth.totals import PublicTotals, shared_out
+from synthetic import people, session_of
+
+_TOTALS = [Totals("sex", {"F": 310, "M": 150, None: 40}), Totals("member", {True: 499, False: 0, None: 1})]
+
+
+def _counts(drawn: Any, name: str) -> dict[Any, int]:
+    return dict(Counter(drawn[name].to_pylist()))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_drawn_has_the_totals(method: str, tmp_path: Any) -> None:
+    with session_of(people(300)) as session:
+        ask = {"epsilon": 1, "delta": 1e-9, "method": method, "constraints": [*_TOTALS, "age >= 30"]}
+        made = sf.synth.fit(session, "people", columns=["age", "sex", "member"], **ask)
+    assert made.rows == 500
+    drawn = made.sample(seed=1)
+    assert _counts(drawn, "sex") == {"F": 310, "M": 150, None: 40}
+    assert _counts(drawn, "member") == {True: 499, None: 1}
+    assert min(age for age in drawn["age"].to_pylist() if age is not None) >= 30
+    assert _counts(made.sample(50, seed=1), "sex") == {"F": 31, "M": 15, None: 4}
+    assert made.marginal(["sex"])["count"].to_pylist() == pytest.approx([310, 150, 40])
+    sf.synth.save(made, tmp_path / "made.arrow")
+    assert sf.synth.load(tmp_path / "made.arrow").sample(seed=1).equals(drawn)
+
+
+def _model(rng: Any) -> Model:
+    """Any model of up to four columns, with cells that no row can be in and others that have next to none."""
+    sizes = tuple(int(size) for size in rng.integers(1, 5, rng.integers(1, 5)))
+    domain = Domain(tuple("abcd"[: len(sizes)]), sizes)
+    potentials = {}
+    for _ in range(rng.integers(1, 4)):
+        clique = tuple(sorted(rng.permutation(len(sizes))[: rng.integers(1, 3)].tolist()))
+        table = rng.normal(0, rng.choice([1, 10, 1000]), domain.shape(clique))
+        table[rng.random(table.shape) < 0.1] = -np.inf
+        potentials[clique] = table
+    return Model(domain, 100, potentials)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_model_is_raked_to_totals_that_some_rows_of_it_have(seed: int) -> None:
+    rng = simulation(seed)
+    model = _model(rng)
+    while not model.is_possible:
+        model = _model(rng)
+    many = int(rng.integers(1, 400))
+    soft = {
+        clique: np.where(table > -np.inf, table / 100, table) for clique, table in model.potentials.items()
+    }
+    softer = Model(model.domain, many, soft)
+    others = softer.rows(many, rng)
+    named = [place for place in range(len(model.domain)) if rng.random() < 0.7]
+    totals = PublicTotals(
+        {place: np.bincount(others[:, place], minlength=model.domain.sizes[place]) for place in named}
+    )
+    raked = totals.raked(model)
+    rows = totals.mended(raked, raked.rows(many, rng), rng)
+    for place in named:
+        have = np.bincount(rows[:, place], minlength=model.domain.sizes[place])
+        assert np.abs(have - totals.counts[place]).max() <= (0 if len(named) < 2 else 0.02 * many + 2)
+    for clique, table in model.potentials.items():
+        assert (table[tuple(rows[:, place] for place in clique)] > -np.inf).all()
+
+
+def test_rows_are_shared_out_in_whole_numbers() -> None:
+    rng = simulation(3)
+    for _ in range(200):
+        counts = rng.integers(0, 10 ** int(rng.integers(1, 9)), rng.integers(1, 9))
+        counts[0] += 1
+        rows = int(rng.integers(0, 10 ** int(rng.integers(1, 9))))
+        found = shared_out(counts, rows)
+        exact = [Fraction(int(count) * rows, int(counts.sum())) for count in counts]
+        assert found.sum() == rows
+        assert all(abs(int(one) - other) < 1 for one, other in zip(found, exact, strict=True))
+        assert (shared_out(counts, int(counts.sum())) == counts).all()
+
+
+@pytest.mark.parametrize(
+    ("totals", "said"),
+    [
+        ([Totals("sex", {"F": 1})], "says nothing of 'M'"),
+        ([Totals("sex", {"F": 1, "M": 2})], "says nothing of 'None'"),
+        ([Totals("sex", {"F": 1, "M": 2, "X": 3, None: 0})], "'X', which is no value of 'sex'"),
+        ([Totals("member", {1: 1, False: 2, None: 0})], "'1', which is no value of 'member'"),
+        ([Totals("seks", {"F": 1})], "which is no column"),
+        ([Totals("sex", {"F": -1, "M": 2, None: 0})], "at least 0"),
+        ([Totals("sex", {"F": 0.5, "M": 2, None: 0})], "whole number"),
+        ([Totals("sex", {"F": 10**10, "M": 2, None: 0})], "a billion"),
+        ([Totals("sex", {"F": 0, "M": 0, None: 0})], "at least 1 row"),
+        ([Totals("sex", ["F"])], "rows by value"),  # type: ignore[arg-type]
+        ([Totals("income", {1.0: 5})], "at most 64 values"),
+        ([Totals("age", {1: 5})], "at most 64 values"),
+        ([_TOTALS[0], Totals("member", {True: 1, False: 2, None: 0})], "add up to the same: 3 and 500"),
+        ([_TOTALS[0], _TOTALS[0]], "given twice"),
+        ([_TOTALS[0], "sex = 'M' OR sex IS NULL"], "do not allow"),
+        ([*_TOTALS, "member IS NOT NULL AND NOT (sex = 'F' AND member)"], "do not allow"),
+    ],
+)
+def test_totals_that_cannot_be_are_refused_before_anything_is_spent(totals: Any, said: str) -> None:
+    with session_of(people(20)) as session:
+        with pytest.raises(InvalidParameter, match=said):
+            sf.synth.fit(session, "people", epsilon=1, delta=1e-9, constraints=totals)
+        assert session.balance().spent == 0
+
+
+def test_stored_totals_are_checked_again() -> None:
+    column = Fine("sex", "text", ("F", "M"), Fraction(0), Fraction(0), 0, False)
+    data = Constraints.read([column], Totals("sex", {"F": 1, "M": 2})).to_data()
+    assert Constraints.from_data([column], data).totals.rows == 3
+    for wrong in ([["totals", 1, [1, 2]]], [["totals", 0, [1]]], [["totals", 0, [1, -2]]], [["totals", 0]]):
+        with pytest.raises(InvalidParameter):
+            Constraints.from_data([column], wrong)
