@@ -8,6 +8,7 @@ import pytest
 import sfumato as sf
 from sfumato.audit.registry import Subject, examined, subjects
 from sfumato.fits.meter import price
+from sfumato.fits.searching import search_price
 from sfumato.random import simulation
 from sfumato.synth import METHODS
 from sfumato.synth.fit_examples import SynthFit, fits, plan_of, read_of
@@ -19,6 +20,8 @@ NAMED = {fit.name: fit for fit in fits()}
 ONE, MST = "synth independent: one more", "synth mst: one more"
 ADAPTIVE, FIXED = "synth adaptive: a triple, one more", "synth fixed: a triple, one more"
 WIDE, SWAP = "synth mst: many cells, somebody with three rows", "synth adaptive: two rows exchanged"
+TEXTS = "synth mst: texts, somebody with three of which two are nobody else's"
+OTHERS, REPEATED = "synth independent: texts, exchanged", "synth fixed: texts, somebody with one three times"
 CASES = [
     *[("the exact number of rows", name) for name in (ONE, MST, ADAPTIVE, FIXED, WIDE)],
     *[("single columns measured as if they were skipped", name) for name in (MST, ADAPTIVE)],
@@ -28,6 +31,10 @@ CASES = [
     ("bins by exact counts", WIDE),
     *[("half the noise", name) for name in (ONE, FIXED, WIDE)],
     ("sizes of units counted by rows", WIDE),
+    *[("texts of one unit", name) for name in (TEXTS, OTHERS)],
+    ("texts as if a unit had one", TEXTS),
+    ("texts counted by rows", REPEATED),
+    ("texts in the order of their counts", TEXTS),
 ]
 COLUMNS = {
     "few": sf.Int(0, 3, nullable=False),
@@ -40,8 +47,14 @@ COLUMNS = {
     "day": sf.Date("2024-01-01", "2024-01-05"),
     "long": sf.Date("2020-01-01", "2024-12-31", nullable=False),
     "on": sf.Bool(nullable=False),
+    "note": sf.Text(),
+    "sure": sf.Text(nullable=False),
+    "list": sf.Enum(*[f"v{at}" for at in range(1200)], nullable=False),
 }
-NARROW, BROAD = ("few", "sex", "only", "fixed", "day", "on"), ("many", "pay", "city", "long")
+NARROW, BROAD = (
+    ("few", "sex", "only", "fixed", "day", "on"),
+    ("many", "pay", "city", "long", "note", "sure", "list"),
+)
 UNITS = (
     sf.PrivacyUnit.row(),
     sf.PrivacyUnit.row(adjacency="exchange"),
@@ -114,6 +127,18 @@ def picking(draw):
 
 def cells_of(draw, column, many):
     """Cells of one column for some rows, spread or heaped, and some of them missing."""
+    if column.name in ("note", "sure", "list"):
+        words = [
+            *"abcab",
+            "v1",
+            "v7",
+            "",
+            "a\0",
+            "é" * 300,
+            str(draw.integers(10**6)),
+            *[None] * column.nullable,
+        ]
+        return [words[draw.integers(len(words))] for _ in range(many)]
     kind = draw.integers(3)
     found = draw.integers(0, column.known, many) if kind else np.full(many, draw.integers(column.known))
     missing = draw.random(many) < (0.3 if column.nullable else 0)
@@ -139,7 +164,8 @@ def neighbours(draw, method):
     pair = [with_one_more(1 if plan.wanted.exchange else 0), with_one_more(most)]
     left, right = pair if draw.integers(2) else pair[::-1]
     epsilon = int(draw.choice([1, 20, 300]))
-    return SynthFit("any", plan, left, right, price(epsilon, "1e-5"))
+    noise, rest, risk = search_price(epsilon, "1e-5")
+    return SynthFit("any", plan, left, right, price(noise, rest), risk)
 
 
 def check(method, seed):

@@ -77,7 +77,6 @@ def test_days_and_truth_have_their_own_types() -> None:
 @pytest.mark.parametrize(
     "column",
     [
-        WantedColumn("x", "category", None, None, None, type="text"),
         WantedColumn("x", "number", None, None, None, type="float"),
         WantedColumn("x", "number", None, None, None, is_date=True, type="date"),
     ],

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.accounting import GaussianFilter, selection_epsilon
+from sfumato.accounting import selection_epsilon
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.fits.searching import Sought, gate_of, lone_loss, threshold
 from sfumato.loss import GaussianLoss, PrivacyLoss
 from sfumato.mechanisms import Exponential, Gaussian
 from sfumato.numeric.exact import Rational, positive
@@ -52,33 +53,43 @@ def price(epsilon: Rational, delta: Rational) -> GaussianLoss:
 
 
 class Meter:
-    """Gives sums their noise and makes choices, each for a share of what was paid for the whole fit.
+    """Gives sums their noise, makes choices and searches, each for a share of what was paid for the fit.
 
     Attributes:
         rho: Of the whole fit.
+        risk: The probability in all with which `shown` may show a value that one unit alone has.
 
     Privacy:
         Claim: all that `noisy` and `chosen` give, however later sums, scores and shares depend on earlier
         answers, carries the loss of one Gaussian mechanism with this rho. Source: what is μ-GDP composes by
         Σμ², also fully adaptively within a budget (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2022);
-        `take` is that filter, asked before each draw. A choice is μ-GDP by docs/proofs/selection.md.
+        `take` is that filter, asked before each draw. A choice is μ-GDP by docs/proofs/selection.md. What
+        `shown` gives carries the loss of `searching.SearchFilter`, where a risk was paid for, too.
         Conditions: a `Total`'s sensitivity, and that of scores, is true for the neighbours that the loss is
         about; where units are exchanged, both move by that of the one that leaves and of the one that
         comes: twice.
     """
 
-    def __init__(self, rho: Fraction, take: Callable[[PrivacyLoss], Any], *, exchange: bool = False) -> None:
-        self.rho, self._take, self._moves = rho, take, 2 if exchange else 1
+    def __init__(
+        self,
+        rho: Fraction,
+        take: Callable[[PrivacyLoss], Any],
+        *,
+        exchange: bool = False,
+        risk: Fraction = Fraction(0),
+    ) -> None:
+        self.rho, self.risk = rho, risk
+        self._take, self._moves = take, 2 if exchange else 1
 
     @classmethod
-    def alone(cls, paid: GaussianLoss, *, exchange: bool = False) -> Meter:
+    def alone(cls, paid: GaussianLoss, *, exchange: bool = False, risk: Fraction = Fraction(0)) -> Meter:
         """One that no ledger pays for: a filter of its own holds it within the price."""
-        gate = [GaussianFilter(paid.rho)]
+        gate = [gate_of(paid, risk)]
 
         def take(loss: PrivacyLoss) -> None:
             gate[0] = gate[0].after(loss)
 
-        return cls(paid.rho, take, exchange=exchange)
+        return cls(paid.rho, take, exchange=exchange, risk=risk)
 
     def mechanism(self, sensitivity: Fraction, share: Rational) -> Gaussian:
         """The noise of a sum that a unit moves by so much, for a share of the whole."""
@@ -131,6 +142,29 @@ class Meter:
         self._take(GaussianLoss(self.rho * _part(share)))
         return mechanism.select(whole)
 
+    def shown(self, sought: Sought, share: Rational, risk: Rational) -> dict[str, float]:
+        """The values that enough units have, by name, with noisy counts; all others stay hidden.
+
+        Args:
+            sought: Private values, and how many units have each.
+            share: Which part of what was paid it may cost.
+            risk: The probability with which a value that one unit alone has may be shown.
+
+        Raises:
+            BudgetExceeded: if the shares or the risks add up to more than was paid.
+
+        Privacy:
+            Claim: with `SearchFilter` as the filter, its loss. Noise and threshold are public. Values are
+            shown in their own order, which says nothing of rows.
+        """
+        mechanism = self.mechanism(sought.sensitivity, share)
+        self._take(mechanism.loss)
+        self._take(lone_loss(risk))
+        least = threshold(mechanism, sought.most, risk)
+        noisy = np.asarray(mechanism.release(sought.counts)) if len(sought.values) else np.zeros(0)
+        above = np.flatnonzero((noisy > least) & (sought.counts > 0))
+        return dict(sorted((sought.values[at], float(noisy[at])) for at in above))
+
     def part(self, share: Rational) -> Meter:
         """A meter for what is left to do: a share of it is so much less of this one."""
         return _Part(self, positive(share, "share"))
@@ -140,7 +174,7 @@ class _Part(Meter):
     """A part of a meter; the whole one draws and pays."""
 
     def __init__(self, whole: Meter, share: Fraction) -> None:
-        super().__init__(whole.rho * share, whole._take, exchange=whole._moves == 2)
+        super().__init__(whole.rho * share, whole._take, exchange=whole._moves == 2, risk=whole.risk)
         self._whole, self._share = whole, share
 
     def noisy(self, total: Total, share: Rational) -> Floats:
@@ -152,6 +186,10 @@ class _Part(Meter):
     ) -> int:
         """The place of one of several candidates, for a share of this part."""
         return self._whole.chosen(scores, sensitivity, self._share * positive(share, "share"))
+
+    def shown(self, sought: Sought, share: Rational, risk: Rational) -> dict[str, float]:
+        """The values that enough units have, for a share of this part."""
+        return self._whole.shown(sought, self._share * positive(share, "share"), risk)
 
 
 def _part(share: Rational) -> Fraction:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.accounting import GaussianFilter
 from sfumato.errors import AccessDenied, BudgetExceeded, EngineFailed, SfumatoError, UnsupportedLoss
 from sfumato.fits.kept import Kept
 from sfumato.fits.meter import Meter
+from sfumato.fits.searching import gate_of
 from sfumato.ledger import Memo, Right
 from sfumato.ledger.spare import Spare
 from sfumato.purchase import Bought, Purchase, is_no_dearer, known
@@ -56,12 +56,13 @@ def gaussian_purchase(
     learn: Callable[[Right, Meter], Released],
     exchange: bool,
     spare: Spare | None = None,
+    risk: Fraction = Fraction(0),
 ) -> Purchase[Kept]:
     """The one purchase of a fit that all comes out of one meter.
 
     Args:
         session: Who pays.
-        paid: The price of the whole fit.
+        paid: The price of the whole fit, but for `risk`.
         memo: Who spends, in which words, and on which table.
         facts: All that the answer depends on but the price, as plain data.
         reads: Fingerprints of what is read, once each.
@@ -69,15 +70,17 @@ def gaussian_purchase(
         learn: From the right to read and the noise to what is released.
         exchange: Whether the meter doubles what a unit can move, since units are exchanged.
         spare: Where delta comes from, if nobody named it.
+        risk: The probability with which values that one unit alone has may be shown; 0: none are searched.
 
     Privacy:
-        Claim: what is recorded carries `paid`. The debit is for the loss of a Gaussian filter, and each draw
-        of noise is counted by it first (`Right.steps`); the rest is `fit_purchase`.
+        Claim: what is recorded carries `paid`, composed with `lone_loss` of the risk. The debit is for the
+        loss of a filter, and each draw of noise is counted by it first (`Right.steps`); the rest is
+        `fit_purchase`.
     """
-    gate = GaussianFilter(paid.rho, point=paid.point)
+    gate = gate_of(paid, risk)
 
     def released(right: Right) -> Released:
-        return learn(right, Meter(paid.rho, right.steps(gate).take, exchange=exchange))
+        return learn(right, Meter(paid.rho, right.steps(gate).take, exchange=exchange, risk=risk))
 
     return fit_purchase(
         session,

@@ -17,10 +17,12 @@ import pyarrow as pa
 from pyarrow.lib import StringBuilder
 
 __all__ = [
+    "coded_texts",
     "from_list",
     "from_numbers",
     "from_parts",
     "integers",
+    "is_text",
     "kind_of",
     "locked",
     "missing_in",
@@ -204,6 +206,25 @@ def missing_in(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         for chunk in column.chunks
     ]
     return np.concatenate(parts) if parts else np.empty(0, bool)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether it is a type of texts, short or long ones."""
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def coded_texts(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """Texts as places among all that there are, which are sorted; what is missing is 0.
+
+    Bytes that are no text are read as the sign for that: no value makes it fail.
+    """
+    encoded = column.cast(pa.large_binary()).combine_chunks().dictionary_encode()
+    texts = [value.decode("utf-8", "replace") for value in encoded.dictionary.to_pylist()]
+    known = sorted(set(texts))
+    place = {text: at for at, text in enumerate(known)}
+    table = np.array([0, *(place[text] for text in texts)], np.int32)
+    codes = np.where(missing_in(pa.chunked_array([encoded.indices])), -1, _buffer(encoded.indices, np.int32))
+    return table[codes + 1], tuple(known)
 
 
 def locked(column: pa.Array) -> pa.Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.numeric.columns import (
+    coded_texts,
     integers,
+    is_text,
     missing_in,
     one_array,
     own_numbers,
@@ -59,14 +62,17 @@ class RowsRead:
 
     Attributes:
         columns: One array for each measurement, of the narrowest of int16, int32 and int64 that holds its
-            clamp, or of float64 where numbers are read as they are; 0 where a row has no value.
+            clamp, or of float64 where numbers are read as they are; 0 where a row has no value. Of texts
+            the place among `texts`.
         missing: Where a row has none, for each of them.
         units: For each row the number of its unit, from 0, as int64; None: each row is a unit.
+        texts: Of columns that are read as texts, by their place, all values that rows have, sorted.
     """
 
     columns: tuple[NDArray[Any], ...]
     missing: tuple[NDArray[np.bool_], ...]
     units: NDArray[np.int64] | None
+    texts: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -81,15 +87,20 @@ def rows_read(answer: pa.Table) -> RowsRead:
     whoever calls this keeps no other name for the table.
     """
     units, columns, missing = None, list[NDArray[Any]](), list[NDArray[np.bool_]]()
+    texts = dict[int, tuple[str, ...]]()
     for name in answer.column_names:
         column = answer.column(name)
         answer = answer.drop_columns([name])
         if name == UNIT:
             units = integers(column) - 1
             continue
-        columns.append(own_numbers(column))
         missing.append(missing_in(column))
-    return RowsRead(tuple(columns), tuple(missing), units)
+        if is_text(column.type):
+            codes, texts[len(columns)] = coded_texts(column)
+            columns.append(codes)
+        else:
+            columns.append(own_numbers(column))
+    return RowsRead(tuple(columns), tuple(missing), units, texts)
 
 
 def moments_read(answer: pa.Table, terms: Sequence[Term]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""As what numbers a column of rows is read: a number between bounds, a place in a list, or as it is."""
+"""As what a column of rows is read: a number between bounds, a place in a list, or as it is."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from sfumato.plan.expressions.facts import Facts, facts_of, resolve
 from sfumato.plan.expressions.ranges import days_of
 from sfumato.plan.expressions.tree import Expression, call, literal
 from sfumato.plan.questions.measurement import Measurement
-from sfumato.sql.write.rows import AS_IT_IS
+from sfumato.sql.write.rows import AS_IT_IS, AS_TEXT
 
-__all__ = ["Coded", "Plain", "Scaled", "Taking", "days", "measurement"]
+__all__ = ["LONGEST", "Coded", "Plain", "Scaled", "Taking", "Texts", "days", "measurement"]
+
+LONGEST = 200
+"""How many characters of a text are read as they are; of a longer one, one more."""
 
 _FIRST = datetime.date(1970, 1, 1)
 _MOST_VALUES = 1000
@@ -60,8 +63,13 @@ class Plain:
     """A number as it is, as a double without bounds; NaN is missing."""
 
 
-Taking: TypeAlias = Scaled | Coded | Plain
-"""As what numbers a column is read."""
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A text as it is, cut after `LONGEST` characters and one more: a longer one is known by its length."""
+
+
+Taking: TypeAlias = Scaled | Coded | Plain | Texts
+"""As what a column is read."""
 
 
 def measurement(name: str, meaning: Expression, way: Taking, columns: Mapping[str, Facts]) -> Measurement:
@@ -78,6 +86,11 @@ def measurement(name: str, meaning: Expression, way: Taking, columns: Mapping[st
         InvalidParameter: if bounds are not finite, or categories are none of the column.
     """
     kind = facts_of(meaning, columns).kind
+    if isinstance(way, Texts):
+        if kind not in ("text", None):
+            raise QueryRefused(f"{name[:60]} is no text.", "Cast it in the query: CAST(x AS TEXT) AS x.")
+        argument = resolve(call("left", meaning, literal(LONGEST + 1)), columns)
+        return Measurement("sum", argument, 0, 0, whole=False, marks=(AS_TEXT,))
     if isinstance(way, Plain):
         argument = resolve(_number(meaning, kind, name), columns)
         return Measurement("sum", argument, 0, 0, whole=False, marks=(AS_IT_IS,))

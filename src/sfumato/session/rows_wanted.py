@@ -27,7 +27,7 @@ from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.sensitivity import WEIGHT
 from sfumato.schema import Kind
-from sfumato.session.row_ways import Coded, Plain, Scaled, Taking, days, measurement
+from sfumato.session.row_ways import LONGEST, Coded, Plain, Scaled, Taking, Texts, days, measurement
 from sfumato.session.vault import moments_fingerprint, rows_fingerprint
 from sfumato.sql.asking_rows import ask_rows
 from sfumato.sql.text.parameters import Values
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sfumato.session.session import Session
 
 __all__ = [
+    "LONGEST",
     "Coded",
     "MomentsTaken",
     "Plain",
@@ -49,6 +50,7 @@ __all__ = [
     "Scaled",
     "Taking",
     "Term",
+    "Texts",
     "WantedColumn",
     "days",
     "rows_wanted",
@@ -118,8 +120,8 @@ class RowsTaken:
 
         Privacy:
             Claim: neighbours differ in the rows of one unit, at most `max_rows` of them. Each column is a
-            function of its own row and of what is public: an integer between 0 and its last step or code, or
-            a number as it is. No row raises: what is NULL, NaN or not listed is missing.
+            function of its own row and of what is public: an integer between 0 and its last step or code, a
+            number as it is, or a text. No row raises: what is NULL, NaN or not listed is missing.
         """
         return self._session.vault.rows(self.measured, right, self.complete)
 

@@ -147,7 +147,9 @@ def _told(column: Fine, cells: NDArray[np.int64]) -> str | None:
     if not len(known):
         return None
     if column.values is not None:
-        return str(column.values[known[0]]) if len(cells) == 1 else "others"
+        if len(cells) == 1:
+            return str(column.values[known[0]])
+        return "others" if not column.folds or known[-1] == column.known - 1 else "rarer ones"
     ends = column.edges(int(known[0]), int(known[-1]))
     low, high = (shown(end) if column.kind != "date" else str(end) for end in ends)
     return low if low == high else f"{low} to {high}"

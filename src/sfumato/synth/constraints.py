@@ -103,6 +103,9 @@ class Constraints:
         listed = [given] if isinstance(given, str | Determines | Never | Totals) else list(given or ())
         rules = [rule for one in listed if not isinstance(one, Totals) for rule in _read(one, columns)]
         found = cls(columns, rules, _totals([one for one in listed if isinstance(one, Totals)], columns))
+        for rule in found.rules:
+            for name in rule.names:
+                _column(name, columns)
         found.check()
         return found
 
@@ -285,6 +288,11 @@ def _column(name: Any, columns: Sequence[Fine]) -> Fine:
     if found is None:
         near = nearest(str(name), [column.name for column in columns], "Columns")
         raise InvalidParameter(f"A constraint names {str(name)[:60]!r}, which is no column. {near}")
+    if found.is_open:
+        raise InvalidParameter(
+            f"A constraint names {found.name[:60]!r}, whose values nobody listed: declare them, "
+            f'"{found.name[:60]}": sf.Enum("a", "b").'
+        )
     return found
 
 

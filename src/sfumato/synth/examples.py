@@ -41,4 +41,4 @@ def examples() -> tuple[Example, ...]:
     root = importlib.import_module("sfumato.synth")
     modules = [importlib.import_module(f"sfumato.synth.{home}") for home in sorted(root._HOMES)]
     listed = [example for module in modules for example in getattr(module, "examples", tuple)()]
-    return (*listed, *(Example(fit.name, fit.loss, fit.draw) for fit in fits()))
+    return (*listed, *(Example(fit.name, fit.claim, fit.draw) for fit in fits()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.fits.meter import Meter, price
+from sfumato.fits.searching import gate_of, search_price
 from sfumato.ledger import Budget
-from sfumato.loss import GaussianLoss
+from sfumato.loss import GaussianLoss, PrivacyLoss
 from sfumato.mechanisms.base import Side
-from sfumato.schema import Bool, ColumnType, Enum, Int, PrivacyUnit, PrivateTable
+from sfumato.schema import Bool, ColumnType, Enum, Int, PrivacyUnit, PrivateTable, Text
 from sfumato.session import Session
 from sfumato.session.reading import RowsRead
 from sfumato.synth.fitting import released
@@ -25,15 +27,18 @@ from sfumato.synth.released import Released
 
 __all__ = ["SynthFit", "fits", "plan_of", "read_of"]
 
-Lines: TypeAlias = Sequence[Sequence[int | None]]
-"""Columns, each with a number for each row."""
+Lines: TypeAlias = Sequence[Sequence[int | str | None]]
+"""Columns, each with a number or a text for each row."""
 
 _PAID = price(2, "0.01")  # where some hundred samples show most of what is wrong
+_NOISE, _REST, _RISK = search_price(4, "0.02")
+_SEARCHED = price(_NOISE, _REST)
 _SCHEMA: dict[str, ColumnType] = {
     "sex": Enum("F", "M", nullable=False),
     "member": Bool(nullable=False),
     "stage": Int(0, 2),
     "age": Int(0, 70, nullable=False),
+    "city": Text(),
 }
 
 
@@ -46,7 +51,8 @@ class SynthFit:
         plan: All that is public of it.
         left: One table.
         right: The same with a unit added or removed, or another one where units are exchanged.
-        loss: The price.
+        loss: The price of its noise.
+        risk: The probability with which a text that one unit alone has may be shown.
     """
 
     name: str
@@ -54,6 +60,12 @@ class SynthFit:
     left: RowsRead
     right: RowsRead
     loss: GaussianLoss = _PAID
+    risk: Fraction = Fraction(0)
+
+    @property
+    def claim(self) -> PrivacyLoss:
+        """What all of it costs."""
+        return gate_of(self.loss, self.risk).loss
 
     def released(self, side: Side, meter: Meter) -> Released:
         """What a fit releases of one side's table."""
@@ -61,10 +73,12 @@ class SynthFit:
 
     def draw(self, side: Side, count: int) -> NDArray[np.float64]:
         """What that many fits release, a line of numbers each."""
-        return np.array([_line(self.released(side, self._meter())) for _ in range(count)])
+        sides = (self.left.texts, self.right.texts)
+        texts = {place: sorted({text for side in sides for text in side[place]}) for place in self.left.texts}
+        return np.array([_line(self.released(side, self._meter()), texts) for _ in range(count)])
 
     def _meter(self) -> Meter:
-        return Meter.alone(self.loss, exchange=self.plan.wanted.exchange)
+        return Meter.alone(self.loss, exchange=self.plan.wanted.exchange, risk=self.risk)
 
 
 def plan_of(unit: PrivacyUnit, schema: Mapping[str, ColumnType], **wanted: Any) -> SynthPlan:
@@ -83,10 +97,21 @@ def plan_of(unit: PrivacyUnit, schema: Mapping[str, ColumnType], **wanted: Any) 
 
 
 def read_of(columns: Lines, units: Sequence[int] | None = None) -> RowsRead:
-    """Rows as an engine gives them: steps and places of values, None where there is none."""
+    """Rows as an engine gives them: steps, places of values and texts, None where there is none."""
     missing = [np.array([value is None for value in column], bool) for column in columns]
-    values = [np.array([value or 0 for value in column], np.int16) for column in columns]
-    return RowsRead(tuple(values), tuple(missing), None if units is None else np.array(units, np.int64))
+    texts = {
+        place: tuple(sorted({value for value in column if isinstance(value, str)}))
+        for place, column in enumerate(columns)
+        if any(isinstance(value, str) for value in column)
+    }
+    values = [
+        np.array(
+            [texts[at].index(value) if isinstance(value, str) else value or 0 for value in column], np.int16
+        )
+        for at, column in enumerate(columns)
+    ]
+    owners = None if units is None else np.array(units, np.int64)
+    return RowsRead(tuple(values), tuple(missing), owners, texts)
 
 
 @cache
@@ -119,6 +144,31 @@ def fits() -> tuple[SynthFit, ...]:
             method="adaptive",
             columns=three[:2],
         ),
+        _fit(
+            "mst: texts, somebody with three of which two are nobody else's",
+            several,
+            [["Bonn"] * 41 + ["Ulm"] * 40 + ["Weil", "Weil", None], [0, 1] * 42],
+            [["Ulm", "Aix", "Zug"], [1] * 3],
+            method="mst",
+            columns=["city", "sex"],
+        ),
+        _fit(
+            "fixed: texts, somebody with one three times",
+            several,
+            [["Bonn"] * 40 + ["Ulm"] * 40],
+            [["Ulm"] * 3],
+            method="fixed",
+            columns=["city"],
+        ),
+        _fit(
+            "independent: texts, exchanged",
+            PrivacyUnit.row(adjacency="exchange"),
+            [["Bonn"] * 30 + ["Ulm"] * 30],
+            [["Aix"]],
+            [["Ulm"]],
+            method="independent",
+            columns=["city"],
+        ),
     )
 
 
@@ -141,14 +191,17 @@ def _fit(
         units = [min(at, len(rows[0])) for at in range(many)]
         return read_of(columns, units if unit.column is not None else None)
 
-    return SynthFit(f"synth {name}", plan_of(unit, _SCHEMA, **wanted), read(with_one), read(with_other))
+    plan = plan_of(unit, _SCHEMA, **wanted)
+    paid = (_SEARCHED, _RISK) if plan.searches else (_PAID, Fraction(0))
+    return SynthFit(f"synth {name}", plan, read(with_one), read(with_other), *paid)
 
 
-def _line(found: Released) -> NDArray[np.float64]:
+def _line(found: Released, texts: Mapping[int, Sequence[str]]) -> NDArray[np.float64]:
     """What was released, in as many numbers whatever was chosen.
 
     The sizes of units; for each fine cell of each column its coarse one, its weight, the counts of the model
-    and of the measured ones; and how often each pair and triple of columns was measured.
+    and of the measured ones; and how often each pair and triple of columns was measured. Of columns whose
+    texts are found, those of each text that one of the tables has, 0 where it was not shown.
     """
     model, marginals = found.learned.model, found.learned.marginals
     parts = [found.sizes, np.array([model.total])]
@@ -160,7 +213,14 @@ def _line(found: Released) -> NDArray[np.float64]:
                 counts = marginal.values.sum(axis=rest)
                 weight = counts.size / (marginal.values.size * marginal.sigma**2)
                 sums, weights = sums + weight * counts, weights + weight
-        parts += [cut.place, cut.weight, model.marginal((at,))[cut.place], (sums / weights)[cut.place]]
+        told = np.array(
+            [cut.place, cut.weight, model.marginal((at,))[cut.place], (sums / weights)[cut.place]]
+        )
+        if at in texts:
+            known = found.found[at]
+            of_texts = [told[:, known.index(text)] if text in known else np.zeros(4) for text in texts[at]]
+            told = np.array([*of_texts, *told[:, len(known) :].T])
+        parts.append(np.ravel(told))
     measured = [marginal.clique for marginal in marginals]
     places = range(len(found.cuts))
     together = [*itertools.combinations(places, 2), *itertools.combinations(places, 3)]

@@ -12,31 +12,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.fits.meter import Meter, Total, price
 from sfumato.fits.paying import gaussian_purchase, note_of, spared, units_told
+from sfumato.fits.searching import gate_of, search_price
 from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, show
 from sfumato.synth._model.domain import Domain
 from sfumato.synth._private.cells import Cells
+from sfumato.synth._private.texts import complete, found_texts
 from sfumato.synth.columns.coarse import WIDE, as_it_is, coarse
 from sfumato.synth.methods.base import Learned, Told, silent
 from sfumato.synth.planning import SynthPlan, planned
-from sfumato.synth.released import Released
+from sfumato.synth.released import Released, knowing
 from sfumato.synth.synthesizer import Synthesizer
 
 if TYPE_CHECKING:
     from sfumato.fits.kept import Kept
     from sfumato.ledger import Right
     from sfumato.ledger.spare import Spare
-    from sfumato.loss import GaussianLoss
+    from sfumato.loss import GaussianLoss, PrivacyLoss
     from sfumato.purchase import Purchase
     from sfumato.session import Session
     from sfumato.session.reading import RowsRead
 
 __all__ = ["SynthQuote", "fit", "quote", "released"]
 
-_DENSITIES, _SIZES = Fraction(6, 100), Fraction(2, 100)
+_DENSITIES, _SIZES, _SEARCHES = Fraction(6, 100), Fraction(2, 100), Fraction(6, 100)
 _WIDTH = 80
 _MEMORY = 64
 
@@ -128,7 +130,7 @@ def quote(
         method=plan.method.name,
         epsilon=wanted.memo.epsilon,
         delta=wanted.memo.delta,
-        loss=wanted.loss,  # type: ignore[arg-type]
+        loss=wanted.loss,
         max_rows=plan.wanted.max_rows if plan.wanted.has_units else None,
         note=note_of(session, wanted),
         delta_told="" if spare is None else spare.told,
@@ -156,7 +158,7 @@ class SynthQuote:
     method: str
     epsilon: Fraction
     delta: Fraction
-    loss: GaussianLoss
+    loss: PrivacyLoss
     max_rows: int | None
     note: str
     delta_told: str = ""
@@ -198,7 +200,9 @@ def _wanted(
         constraints=constraints,
     )
     spare = spared(session, plan.wanted.table) if delta is None else None
-    paid = _price(epsilon, delta if spare is None else spare.delta)
+    paid, risk = _price(epsilon, delta if spare is None else spare.delta, searches=plan.searches)
+    if risk:
+        _check_admitted(session, plan, gate_of(paid, risk).loss)
 
     def learn(right: Right, meter: Meter) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
         return released(plan, plan.taken.read(right), meter, told).to_arrays(), {}
@@ -214,16 +218,39 @@ def _wanted(
         learn=learn,
         exchange=plan.wanted.exchange,
         spare=spare,
+        risk=risk,
     )
     return plan, wanted, spare
 
 
-def _price(epsilon: Rational, delta: Rational | None) -> GaussianLoss:
+def _price(epsilon: Rational, delta: Rational | None, *, searches: bool) -> tuple[GaussianLoss, Fraction]:
+    """What noise may cost, and the probability with which a search may show what one unit alone has."""
     if not delta:
         raise InvalidParameter(
             "A synthetic table needs a delta, and the budget has none to spare: give delta=1e-9."
         )
-    return price(epsilon, delta)
+    if not searches:
+        return price(epsilon, delta), Fraction(0)
+    noise, rest, risk = search_price(epsilon, delta)
+    return price(noise, rest), risk
+
+
+def _check_admitted(session: Session, plan: SynthPlan, loss: PrivacyLoss) -> None:
+    """Refuse a search that the budget does not take, whatever is left of it."""
+    budget = session.dataset_with(session.tables[plan.wanted.table]).budget
+    try:
+        budget.filter().price(loss)
+        takes = budget.accountant != "zcdp" or bool(budget.aside)
+    except UnsupportedLoss:
+        takes = False
+    if takes:
+        return
+    names = ", ".join(repr(column.name[:60]) for column in plan.columns if column.is_open)
+    raise InvalidParameter(
+        f"Which texts are in {names} is found with a threshold, and a budget kept by {budget.accountant!r} "
+        'has no delta for that: list the values, such as sf.Enum("a", "b"), leave the column out with '
+        "columns=[…], or keep the budget by 'basic' or by 'zcdp' with aside=…."
+    )
 
 
 def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent) -> Released:
@@ -236,15 +263,21 @@ def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent)
         told: Called with the part of the price that is spent.
 
     Privacy:
-        Claim: that of the meter: shares add up to 1. Proof: fine counts and sizes of units have a proven
-        sensitivity each; coarse cells follow from noisy counts, and a row's cells from that row and them.
+        Claim: that of the meter: shares add up to 1. Proof: fine counts, sizes of units and how many have a
+        text have a proven sensitivity each; which texts have cells follows from what is shown of them, coarse
+        cells from noisy counts, and a row's cells from that row and them.
     """
-    columns, share = plan.columns, Fraction(1)
-    codes = [
-        column.codes(values, missing)
-        for column, values, missing in zip(columns, read.columns, read.missing, strict=True)
-    ]
+    share, read = Fraction(1), complete(plan.columns, read)
     most, exchange = plan.wanted.max_rows, plan.wanted.exchange
+    found = dict[int, tuple[str, ...]]()
+    if plan.searches:
+        share -= _SEARCHES
+        found = found_texts(plan.columns, read, meter, most, _SEARCHES)
+    columns = knowing(plan.columns, found)
+    codes = [
+        column.codes(read.columns[place], read.missing[place], read.texts.get(place))
+        for place, column in enumerate(columns)
+    ]
     sizes: NDArray[np.float64] = np.ones(1)
     if plan.wanted.has_units:
         share -= _SIZES
@@ -274,7 +307,7 @@ def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent)
     learned = plan.method.learn(cells, meter.part(share), wishes, told)
     kept = plan.constraints.totals.raked(learned.model)
     learned = Learned(learned.marginals, kept, learned.converged, learned.independent)
-    return Released(cells.domain, tuple(cuts), learned, sizes)
+    return Released(cells.domain, tuple(cuts), learned, sizes, found)
 
 
 def unit_sizes(read: RowsRead, most: int) -> Total:

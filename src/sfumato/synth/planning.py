@@ -57,6 +57,11 @@ class SynthPlan:
         return self.wanted.taking({column.name: column.way for column in self.columns}, complete=needed)
 
     @property
+    def searches(self) -> bool:
+        """Whether it is found out which texts a column has."""
+        return any(column.is_open for column in self.columns)
+
+    @property
     def facts(self) -> Any:
         """All that a fit depends on but its rows and its price, as plain data."""
         return [

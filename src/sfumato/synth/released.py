@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,17 @@ from numpy.typing import NDArray
 from sfumato.synth._model.domain import Domain, Marginal
 from sfumato.synth._model.model import Model
 from sfumato.synth.columns.coarse import Coarse
+from sfumato.synth.columns.fine import Fine
 from sfumato.synth.methods.base import Learned
 
-__all__ = ["Released"]
+__all__ = ["Released", "knowing"]
+
+
+def knowing(columns: Sequence[Fine], found: Mapping[int, Sequence[str]]) -> tuple[Fine, ...]:
+    """Columns, with the texts that were found by the place of their column."""
+    return tuple(
+        column.holding(found[place]) if place in found else column for place, column in enumerate(columns)
+    )
 
 
 class Released(NamedTuple):
@@ -24,12 +33,14 @@ class Released(NamedTuple):
         cuts: Which fine cells are in each of them.
         learned: The noisy counts and the model.
         sizes: About how many units have 1 row, 2 rows, …
+        found: The common texts of columns whose values nobody listed, by the place of the column.
     """
 
     domain: Domain
     cuts: tuple[Coarse, ...]
     learned: Learned
     sizes: NDArray[np.float64]
+    found: Mapping[int, tuple[str, ...]] = {}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays that `from_arrays` reads back, to the last bit."""
@@ -41,6 +52,10 @@ class Released(NamedTuple):
             "independent": np.array([self.learned.independent]),
             "measured": np.array([len(marginals)]),
         }
+        for at, texts in self.found.items():
+            written = [text.encode() for text in texts]
+            found[f"texts {at}"] = np.frombuffer(b"".join(written), np.uint8)
+            found[f"ends {at}"] = np.cumsum([len(text) for text in written], dtype=np.int64)
         for at, cut in enumerate(self.cuts):
             found |= {f"{name} {at}": array for name, array in cut.to_arrays().items()}
         for at, marginal in enumerate(marginals):
@@ -69,4 +84,11 @@ class Released(NamedTuple):
             },
         )
         learned = Learned(marginals, model, bool(arrays["converged"][0]), bool(arrays["independent"][0]))
-        return cls(domain, cuts, learned, np.asarray(arrays["sizes"]))
+        found = {at: _texts(arrays, at) for at in range(len(names)) if f"texts {at}" in arrays}
+        return cls(domain, cuts, learned, np.asarray(arrays["sizes"]), found)
+
+
+def _texts(arrays: Mapping[str, NDArray[Any]], at: int) -> tuple[str, ...]:
+    written = np.asarray(arrays[f"texts {at}"]).astype(np.uint8).tobytes()
+    ends = [0, *np.asarray(arrays[f"ends {at}"]).tolist()]
+    return tuple(written[start:end].decode() for start, end in pairwise(ends))

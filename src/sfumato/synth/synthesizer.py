@@ -18,7 +18,7 @@ from sfumato.random import Simulation, simulation
 from sfumato.synth.answers import marginal_table
 from sfumato.synth.columns.fine import Fine
 from sfumato.synth.constraints import Constraints
-from sfumato.synth.released import Released
+from sfumato.synth.released import Released, knowing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,16 +75,18 @@ class Synthesizer:
     def of(cls, plan: SynthPlan, bought: Bought[Kept]) -> Synthesizer:
         """What was bought."""
         names = tuple(column.name for column in plan.columns)
+        released = Released.from_arrays(names, bought.answer.learned)
+        columns = knowing(plan.columns, released.found)
         return cls(
             table=plan.wanted.table,
-            columns=plan.columns,
+            columns=columns,
             method=plan.method.name,
             epsilon=bought.answer.epsilon,
             delta=bought.answer.delta,
-            released=Released.from_arrays(names, bought.answer.learned),
+            released=released,
             unit=plan.unit,
             receipt=bought.receipt,
-            constraints=plan.constraints,
+            constraints=Constraints(columns, plan.constraints.rules, plan.constraints.totals),
         )
 
     @property

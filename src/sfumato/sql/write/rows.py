@@ -16,13 +16,16 @@ from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.parts import Parts
 from sfumato.sql.write.pieces import bigint, column, double, named, number, picked
 
-__all__ = ["AS_IT_IS", "UNIT", "complete_lines", "lower_rows"]
+__all__ = ["AS_IT_IS", "AS_TEXT", "UNIT", "complete_lines", "lower_rows"]
 
 UNIT = "u"
 """The name of the column that holds the number of the unit."""
 
 AS_IT_IS = "as it is"
 """The mark of a measurement whose numbers are read as doubles, without a clamp."""
+
+AS_TEXT = "as text"
+"""The mark of a measurement whose values are read as texts."""
 
 _NARROW = ((2**15, exp.DataType.Type.SMALLINT), (2**31, exp.DataType.Type.INT))
 
@@ -49,10 +52,11 @@ def lower_rows(
 
     Privacy:
         Claim: a unit has at most max_rows lines, each of its numbers is NULL or an integer in [lower, upper]
-        (where it is marked so, any double but NaN), and which lines they are follows from the unit's own
-        rows and the salt: a row's place is that of a hash of salt, unit and its numbers, ties broken by the
-        numbers; rows that tie there are alike in all that is read. So neighbours differ in the lines of one
-        unit and in nothing else but the numbers of units, which tell units apart and say nothing else.
+        (where it is marked so, any double but NaN, or a text), and which lines they are follows from the
+        unit's own rows and the salt: a row's place is that of a hash of salt, unit and its numbers, ties
+        broken by the numbers; rows that tie there are alike in all that is read. So neighbours differ in the
+        lines of one unit and in nothing else but the numbers of units, which tell units apart and say
+        nothing else.
         Conditions: the engine's PARTITION BY and ORDER BY agree on which ids are one.
 
     Raises:
@@ -110,8 +114,8 @@ def _ordered(*terms: exp.Expr) -> exp.Order:
 
 
 def _narrow(value: exp.Expr, measurement: Measurement) -> exp.Expr:
-    """An integer within the clamp, in the narrowest type that holds all of them; a double stays."""
-    if AS_IT_IS in measurement.marks:
+    """An integer within the clamp, in the narrowest type that holds all of them; doubles and texts stay."""
+    if {AS_IT_IS, AS_TEXT} & set(measurement.marks):
         return value
     kind = next((kind for most, kind in _NARROW if measurement.magnitude < most), None)
     return value if kind is None else exp.Cast(this=value, to=exp.DataType(this=kind))
@@ -121,6 +125,8 @@ def _value(parts: Parts, measurement: Measurement) -> exp.Expr:
     argument = parts.argument(measurement)
     if AS_IT_IS in measurement.marks:  # in one form, so that rows that tie are alike
         return group_form(double(argument.sql), "float", parts.dialect)
+    if AS_TEXT in measurement.marks:
+        return argument.sql
     if measurement.kind == "present":
         present = exp.If(this=is_present(argument, parts.dialect), true=number(1))
         return exp.Case(ifs=[present], default=number(0))

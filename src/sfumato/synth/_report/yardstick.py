@@ -34,7 +34,7 @@ def fine_codes(table: pa.Table, columns: Sequence[Fine]) -> tuple[list[Codes], N
     for column in columns:
         values = table.column(column.name)
         if not column.nullable:
-            listed = None if column.values is None else set(column.values)
+            listed = None if column.values is None or column.folds else set(column.values)
             is_read &= np.array(
                 [value is not None and (listed is None or value in listed) for value in values.to_pylist()],
                 bool,

@@ -48,6 +48,8 @@ def _facts(column: Fine) -> Facts:
     kind, nullable = column.kind, column.nullable
     if kind == "boolean":
         return truth(nullable=nullable)
+    if column.is_open:
+        return Facts(kind, nullable)
     if column.values is None:
         step = None if kind == "float" else Fraction(1)
         return Facts(kind, nullable, column.lower, column.upper, step)

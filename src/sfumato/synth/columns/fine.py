@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,12 +18,18 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import show
 from sfumato.random import Simulation
 from sfumato.schema import Kind
-from sfumato.session.rows_wanted import Coded, Scaled, Taking, WantedColumn
+from sfumato.session.rows_wanted import LONGEST, Coded, Plain, Scaled, Taking, Texts, WantedColumn
 
-__all__ = ["MOST_CELLS", "Fine", "fine"]
+__all__ = ["MOST_CELLS", "MOST_FOUND", "Fine", "fine"]
 
 MOST_CELLS = 1024
 """How many cells the numbers of a column are held in, at most; whole numbers within fewer have one each."""
+
+MOST_FOUND = 4096
+"""How many values of a text that nobody listed are told apart, at most; all others are one."""
+
+_MOST_CODED = 1000  # values that an engine compares one by one
+_OTHERS = "others"
 
 _TYPES: dict[Kind, pa.DataType] = {
     "integer": pa.int64(),
@@ -45,6 +52,8 @@ class Fine:
         upper: The greatest.
         steps: How many steps there are between them.
         nullable: Whether there is a cell for what is missing.
+        folds: Whether the last of the values stands for all texts that are not listed. Without values, which
+            texts there are is found out by the fit.
     """
 
     name: str
@@ -54,6 +63,12 @@ class Fine:
     upper: Fraction
     steps: int
     nullable: bool
+    folds: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody knows its values yet."""
+        return self.folds and self.values is None
 
     @property
     def known(self) -> int:
@@ -68,21 +83,63 @@ class Fine:
     @property
     def is_ordered(self) -> bool:
         """Whether neighbouring cells hold values that are near each other."""
-        return self.values is None
+        return self.values is None and not self.folds
 
     @property
     def way(self) -> Taking:
         """As what it is read from a table."""
+        if self.folds:
+            return Texts()
         if self.values is not None:
-            return Coded(self.values)
+            if len(self.values) <= _MOST_CODED:
+                return Coded(self.values)
+            return Texts() if self.kind == "text" else Plain()
         return Scaled(float(self.lower), float(self.upper), max(self.steps, 1))
 
-    def codes(self, values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[Any]:
-        """The cell of each row, as it was read `way`; what is missing is in the last."""
+    def holding(self, texts: Sequence[str]) -> Fine:
+        """The same column, once it is known which of its texts are common: all others are one value."""
+        rest = _OTHERS
+        while rest in texts:
+            rest = f"all {rest}"
+        return replace(self, values=(*sorted(texts), rest), steps=0)
+
+    def codes(
+        self, values: NDArray[Any], missing: NDArray[np.bool_], texts: Sequence[str] | None = None
+    ) -> NDArray[Any]:
+        """The cell of each row, as it was read `way`; what is missing is in the last.
+
+        Args:
+            values: Numbers of rows.
+            missing: Where there is none.
+            texts: What the numbers are places in, if it was read as texts.
+        """
+        if isinstance(self.way, Texts | Plain):
+            values = self.places_of(values, texts)
+            missing = missing | (values < 0)
+        return self._cells(values, missing)
+
+    def places_of(self, values: NDArray[Any], texts: Sequence[str] | None) -> NDArray[np.int64]:
+        """The places among the listed values of what was read as texts or plain numbers; −1: it is none."""
+        if texts is None:
+            return self._listed(values.tolist())
+        listed = np.append(self._listed(texts), -1)  # where there is no text at all, a row is missing
+        return np.asarray(listed[values], np.int64)
+
+    def _listed(self, values: Sequence[Any]) -> NDArray[np.int64]:
+        """Where values are listed, by as many characters as are read of a text."""
+        assert self.values is not None
+        named = self.values[:-1] if self.folds else self.values
+        place = {value[: LONGEST + 1] if self.kind == "text" else value: at for at, value in enumerate(named)}
+        rest = len(named) if self.folds else -1
+        return np.array([place.get(value, rest) for value in values], np.int64)
+
+    def _cells(self, values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[Any]:
         found = np.clip(values, 0, self.known - 1)  # a row that is missing is 0
         if self.nullable:
             found = np.where(missing, self.known, found)
-        return np.asarray(found, np.uint8 if self.size <= 2**8 else np.uint16)
+        return np.asarray(
+            found, np.uint8 if self.size <= 2**8 else np.uint16 if self.size <= 2**16 else np.uint32
+        )
 
     def restored(self, codes: NDArray[Any], rng: Simulation | None) -> pa.Array:
         """Values in these cells: of a cell that holds several numbers, any of them alike.
@@ -110,13 +167,12 @@ class Fine:
     def places(self, values: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
         """The cells of values that are public, by the same rule as rows are read: of a table that was drawn.
 
-        What is beyond the bounds is held within them; what is not listed counts as missing.
+        What is beyond the bounds is held within them; what is not listed is one of all others, or missing.
         """
         found = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         if self.values is not None:
-            place = {value: at for at, value in enumerate(self.values)}
-            codes = np.array([place.get(value, -1) for value in found.to_pylist()], np.int64)
-            return self.codes(codes, codes < 0)
+            codes = np.where(np.asarray(found.is_null()), -1, self._listed(found.to_pylist()))
+            return self._cells(codes, codes < 0)
         if self.kind == "date":
             found = found.cast(pa.date32()).cast(pa.int32())
         missing = np.asarray(found.is_null(nan_is_null=True))
@@ -161,7 +217,7 @@ class Fine:
             "upper": str(self.upper),
             "steps": self.steps,
             "nullable": self.nullable,
-        }
+        } | ({"folds": True} if self.folds else {})
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> Fine:
@@ -177,6 +233,7 @@ class Fine:
             Fraction(facts["upper"]),
             int(facts["steps"]),
             bool(facts["nullable"]),
+            bool(facts.get("folds", False)),
         )
 
 
@@ -191,9 +248,8 @@ def fine(column: WantedColumn) -> Fine:
     if column.kind == "category":
         values = (False, True) if kind == "boolean" else column.values
         if values is None:
-            raise InvalidParameter(
-                f"Nothing says which values {name!r} can have: declare them, "
-                f'"{name}": sf.Enum("a", "b"), or leave the column out with columns=[…].'
+            return Fine(
+                column.name, kind, None, Fraction(0), Fraction(0), MOST_FOUND, column.nullable, folds=True
             )
         return Fine(column.name, kind, tuple(values), Fraction(0), Fraction(0), 0, column.nullable)
     lower, upper = column.lower, column.upper

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -12,7 +13,9 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.fits import meter
 from sfumato.fits.meter import Meter, Total
+from sfumato.fits.searching import Sought
 from sfumato.loss import GaussianLoss
 from sfumato.mechanisms import Gaussian
 from sfumato.numeric.exact import Rational, positive
@@ -20,6 +23,7 @@ from sfumato.session.reading import RowsRead
 from sfumato.synth import fitting
 from sfumato.synth._model.domain import Clique
 from sfumato.synth._model.estimating import estimate as _estimate
+from sfumato.synth._private import texts
 from sfumato.synth._private.cells import Cells
 from sfumato.synth._private.scores import Candidates, Scores
 from sfumato.synth.columns.coarse import Coarse
@@ -32,6 +36,7 @@ __all__ = ["SYNTH_MUTANTS", "planted_in_synth"]
 Patch: TypeAlias = tuple[Any, str, Callable[..., Any]]
 
 _COUNTS, _MECHANISM = Cells.counts, Meter.mechanism
+_SOUGHT, _FOUND = texts.sought, texts.found_texts
 _SCORES, _MEASURED, _SIZES = Candidates.scores, independent.measured, fitting.unit_sizes
 
 
@@ -103,10 +108,29 @@ def _free_singles() -> tuple[Patch, ...]:
     def measured(cells: Cells, meter: Meter, clique: Clique, share: Fraction) -> Any:
         return _MEASURED(cells, meter, clique, share if len(clique) == 1 else share * 5 / 3)
 
-    def uncounted(paid: GaussianLoss, *, exchange: bool = False) -> Meter:
-        return Meter(paid.rho, lambda _: None, exchange=exchange)
+    def uncounted(paid: GaussianLoss, **more: Any) -> Meter:
+        return Meter(paid.rho, lambda _: None, **more)
 
     return (mst, "measured", measured), (adaptive, "measured", measured), (Meter, "alone", uncounted)
+
+
+def _rows_with_texts(read: RowsRead, place: int, most: int) -> Sought:
+    """Counts the rows that have a text, and claims what counts of units do."""
+    return _SOUGHT(replace(read, units=None), place, most)
+
+
+def _texts_by_counts() -> tuple[Patch, ...]:
+    """Texts in the order of their exact counts."""
+
+    def found(columns: Any, read: RowsRead, *more: Any) -> dict[int, tuple[str, ...]]:
+        exact = {at: dict(zip(*_SOUGHT(read, at, 1)[:2], strict=True)) for at in read.texts}
+        shown = _FOUND(columns, read, *more)
+        return {at: tuple(sorted(texts, key=lambda text: exact[at][text])) for at, texts in shown.items()}
+
+    def holding(column: Fine, common: Sequence[str]) -> Fine:
+        return replace(column, values=(*common, "others"), steps=0)
+
+    return (fitting, "found_texts", found), (Fine, "holding", holding)
 
 
 SYNTH_MUTANTS: Mapping[str, Callable[[], Sequence[Patch]]] = MappingProxyType(
@@ -118,6 +142,10 @@ SYNTH_MUTANTS: Mapping[str, Callable[[], Sequence[Patch]]] = MappingProxyType(
         "counts as if a unit had one row": lambda: [(Cells, "counts", _counts_of_one_row)],
         "bins by exact counts": _exact_edges,
         "half the noise": lambda: [(Meter, "mechanism", _half)],
+        "texts of one unit": lambda: [(meter, "threshold", lambda *_: 0.0)],
+        "texts as if a unit had one": lambda: [(texts, "sought", lambda read, at, _: _SOUGHT(read, at, 1))],
+        "texts counted by rows": lambda: [(texts, "sought", _rows_with_texts)],
+        "texts in the order of their counts": _texts_by_counts,
         "sizes of units counted by rows": lambda: [(fitting, "unit_sizes", _sizes_by_rows)],
     }
 )
