@@ -5,7 +5,7 @@ the two mechanisms are written here after their papers (McKenna, Miklau, Sheldon
 Sheldon, Miklau 2022) with the parameters of its authors: thirds of rho and 3 sigma for MST; 16 rounds a
 column, nine tenths for measuring and 80 MB for AIM; 1,000 steps of mirror descent each time. What is
 spared the engine: counts of pairs outside its cliques come from NumPy (`_pairs`), since it compiles a program
-for each pair and each model, which takes minutes.
+for each pair and each model, which takes minutes; and counts of a pair that is measured again are averaged.
 
 `python synth_peers.py METHOD EPSILON DELTA SEED ROWS.npz OUT.npy` prints one line of JSON.
 This file imports nothing of the others.
@@ -61,9 +61,15 @@ class Fit:
         return np.asarray(self.data.project(clique).datavector())
 
     def measure(self, clique: tuple[str, ...], sigma: float) -> None:
-        """Keep noisy counts."""
+        """Keep noisy counts; those of the same columns become one, so that nothing is compiled again."""
         true = self.counts(clique)
         noisy = true + self.draw.normal(0, sigma, true.shape)
+        for at, each in enumerate(self.found):
+            if each.clique == clique:
+                ours, theirs = 1 / sigma**2, 1 / each.stddev**2
+                noisy = (ours * noisy + theirs * np.asarray(each.noisy_measurement)) / (ours + theirs)
+                self.found[at] = self.mbi.LinearMeasurement(noisy, clique, (ours + theirs) ** -0.5)
+                return
         self.found.append(self.mbi.LinearMeasurement(noisy, clique, sigma))
 
     def choose(self, scores: list[float], epsilon: float, sensitivity: float) -> int:
@@ -136,6 +142,7 @@ class Fit:
             ]
             clique = open_[self.choose(scores, epsilon, max(weights.values()))]
             self.measure(clique, sigma)
+            print(f"{time.process_time():.0f} {used / self.rho:.3f} {clique}", file=sys.stderr, flush=True)
             model = self.estimate(model)
             moved = np.abs(np.asarray(model.project(clique).datavector()) - expected[clique]).sum()
             if moved <= noise * true[clique].size:
@@ -229,7 +236,6 @@ def main(method: str, epsilon: str, delta: str, seed: str, source: str, out: str
     names, sizes = [str(name) for name in kept["names"]], [int(size) for size in kept["sizes"]]
     import jax
 
-    jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_enable_compilation_cache", False)
     np.random.seed(int(seed))  # mbi draws rows from the global stream
     start = time.process_time()

@@ -25,7 +25,7 @@ from benchmarks.synth_adult import Adult, area, variation
 __all__ = ["DELTA", "Case", "runs"]
 
 DELTA = 1e-9
-SEEDS, SECONDS = 5, 900  # how many fits are averaged, and how long one may take by the clock
+SEEDS, SECONDS = 5, 1_800  # how many fits are averaged, and how long one may take by the clock
 _PEERS = Path(__file__).with_name("synth_peers.py")
 
 Case: TypeAlias = tuple[str, str, float]

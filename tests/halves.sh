@@ -4,8 +4,8 @@
 #   tests/halves.sh PYTHON [PYTEST ARGUMENTS]
 python=$1
 shift
-# A process each: more threads of the matrix library would only wait for one another.
-export OPENBLAS_NUM_THREADS=1
+# A process each: more threads of the matrix library, or of boosted trees, would only wait for one another.
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 "$python" -m pytest -q --half 2 "$@" > "$said" 2>&1 &

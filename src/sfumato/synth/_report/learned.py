@@ -22,6 +22,7 @@ Floats: TypeAlias = NDArray[np.float64]
 EVERYBODY = "everybody"
 _MOST_VALUES = 255  # that boosted trees take as categories
 _MOST_ROWS = 100_000  # that a model is trained on
+_SHARED = 10_000  # rows from which several threads pay: they wait for each other, and spin as they do
 _LEAST = 2  # of either class, for the area under a curve
 
 
@@ -113,6 +114,7 @@ def _told(
     """What a model that was trained on some rows says of others: chances of each class, or a number."""
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+        from threadpoolctl import threadpool_limits
     except ImportError:
         raise MissingExtra(
             "Training on synthetic rows needs scikit-learn: pip install 'sfumato[learn]'."
@@ -127,14 +129,15 @@ def _told(
         for table in ([codes[kept] for codes in rows], asked)
     )
     names = [not columns[at].is_ordered and columns[at].size <= _MOST_VALUES for at in places]
-    if column.is_ordered:
-        model = HistGradientBoostingRegressor(categorical_features=names, random_state=seed)
-        return np.asarray(model.fit(features, labels.astype(np.float64)).predict(questions))
-    classifier = HistGradientBoostingClassifier(categorical_features=names, random_state=seed)
-    classifier.fit(features, labels)
-    chances = np.zeros((len(questions), column.known))
-    chances[:, classifier.classes_] = classifier.predict_proba(questions)
-    return chances
+    with threadpool_limits(1 if len(labels) < _SHARED else None, user_api="openmp"):
+        if column.is_ordered:
+            model = HistGradientBoostingRegressor(categorical_features=names, random_state=seed)
+            return np.asarray(model.fit(features, labels.astype(np.float64)).predict(questions))
+        classifier = HistGradientBoostingClassifier(categorical_features=names, random_state=seed)
+        classifier.fit(features, labels)
+        chances = np.zeros((len(questions), column.known))
+        chances[:, classifier.classes_] = classifier.predict_proba(questions)
+        return chances
 
 
 def _feature(column: Fine, codes: Codes) -> Floats:
