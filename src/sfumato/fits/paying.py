@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import AccessDenied, BudgetExceeded, EngineFailed, SfumatoError, UnsupportedLoss
+from sfumato.errors import (
+    AccessDenied,
+    BudgetExceeded,
+    EngineFailed,
+    InvalidParameter,
+    SfumatoError,
+    UnsupportedLoss,
+)
 from sfumato.fits.kept import Kept
-from sfumato.fits.meter import Meter
+from sfumato.fits.meter import Meter, price
 from sfumato.fits.searching import gate_of
 from sfumato.ledger import Memo, Right
 from sfumato.ledger.spare import Spare
@@ -22,9 +29,19 @@ from sfumato.purchase import Bought, Purchase, is_no_dearer, known
 
 if TYPE_CHECKING:
     from sfumato.loss import GaussianLoss, PrivacyLoss
+    from sfumato.numeric.exact import Rational
     from sfumato.session.session import Session
 
-__all__ = ["Released", "fit_purchase", "gaussian_purchase", "note_of", "spared", "units_told"]
+__all__ = [
+    "Released",
+    "delta_of",
+    "fit_purchase",
+    "gaussian_purchase",
+    "note_of",
+    "priced",
+    "spared",
+    "units_told",
+]
 
 T = TypeVar("T")
 Released: TypeAlias = tuple[Mapping[str, NDArray[Any]], Mapping[str, tuple[Fraction, Fraction]]]
@@ -43,6 +60,34 @@ def spared(session: Session, table: str) -> Spare:
         return spare
     told = f"a hundredth of the budget's, though {spare.told}"
     return replace(spare, delta=dataset.budget.hundredth, told=told)
+
+
+def delta_of(session: Session, table: str, delta: Rational | None) -> tuple[Rational, Spare | None]:
+    """The delta of a fit, and where it comes from if nobody named it.
+
+    Raises:
+        InvalidParameter: if it is 0, or the budget has none to spare.
+    """
+    spare = spared(session, table) if delta is None else None
+    point = delta if spare is None else spare.delta
+    if not point:
+        raise InvalidParameter(
+            "The noise here needs a delta, and the budget has none to spare: open a budget with delta, and "
+            "give delta=1e-9."
+        )
+    return point, spare
+
+
+def priced(
+    session: Session, table: str, epsilon: Rational, delta: Rational | None
+) -> tuple[GaussianLoss, Spare | None]:
+    """The price of a whole fit, and where its delta comes from if nobody named it.
+
+    Raises:
+        InvalidParameter: if there is no delta, or the price is invalid.
+    """
+    point, spare = delta_of(session, table, delta)
+    return price(epsilon, point), spare
 
 
 def gaussian_purchase(

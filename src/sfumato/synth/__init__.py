@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 from sfumato._lazy import lazy
 
 if TYPE_CHECKING:
+    from sfumato.synth.checked import CheckQuote, SynthCheck
+    from sfumato.synth.checking import check, quote_check
     from sfumato.synth.constraints import Determines, Never, Totals
     from sfumato.synth.files import load, save
     from sfumato.synth.fitting import SynthQuote, fit, quote
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 # Loaded on first use.
 _HOMES = {
+    "checked": "CheckQuote SynthCheck",
+    "checking": "check quote_check",
     "constraints": "Determines Never Totals",
     "files": "load save",
     "fitting": "SynthQuote fit quote",
@@ -37,17 +41,21 @@ _HOMES = {
 
 __all__ = [
     "METHODS",
+    "CheckQuote",
     "Determines",
     "LevelCounts",
     "LevelsQuote",
     "Never",
+    "SynthCheck",
     "SynthQuote",
     "Synthesizer",
     "Totals",
+    "check",
     "fit",
     "levels",
     "load",
     "quote",
+    "quote_check",
     "quote_levels",
     "save",
 ]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.fits.meter import Meter, Total, price
-from sfumato.fits.paying import gaussian_purchase, note_of, spared, units_told
+from sfumato.fits.paying import delta_of, gaussian_purchase, note_of, units_told
 from sfumato.fits.searching import gate_of, search_price
 from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, show
@@ -199,8 +199,8 @@ def _wanted(
         parameters=parameters,
         constraints=constraints,
     )
-    spare = spared(session, plan.wanted.table) if delta is None else None
-    paid, risk = _price(epsilon, delta if spare is None else spare.delta, searches=plan.searches)
+    point, spare = delta_of(session, plan.wanted.table, delta)
+    paid, risk = _price(epsilon, point, searches=plan.searches)
     if risk:
         _check_admitted(session, plan, gate_of(paid, risk).loss)
 
@@ -223,12 +223,8 @@ def _wanted(
     return plan, wanted, spare
 
 
-def _price(epsilon: Rational, delta: Rational | None, *, searches: bool) -> tuple[GaussianLoss, Fraction]:
+def _price(epsilon: Rational, delta: Rational, *, searches: bool) -> tuple[GaussianLoss, Fraction]:
     """What noise may cost, and the probability with which a search may show what one unit alone has."""
-    if not delta:
-        raise InvalidParameter(
-            "A synthetic table needs a delta, and the budget has none to spare: give delta=1e-9."
-        )
     if not searches:
         return price(epsilon, delta), Fraction(0)
     noise, rest, risk = search_price(epsilon, delta)

@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.fits.kept import Kept
 from sfumato.fits.meter import price
+from sfumato.fits.paying import priced
 from sfumato.synth._levels.asking import COUNT, LOWER, UPPER, Asked, asked
 from sfumato.synth._levels.counting import counted
 from sfumato.synth._levels.examples import examples
 from sfumato.synth._levels.grid import Part
 from sfumato.synth._levels.linear import Known, best, entry_variance
 from sfumato.synth._levels.measuring import Design, design_of
-from sfumato.synth._levels.paying import LevelsQuote, conditional, priced, purchase, quoted
+from sfumato.synth._levels.paying import LevelsQuote, conditional, purchase, quoted
 from sfumato.synth._levels.totals import public_totals
 from sfumato.synth._levels.tree import ALL
 
@@ -93,7 +94,7 @@ def levels(
         BudgetExceeded: if it does not fit; nothing was spent or read.
     """
     question, design = _designed(session, rows, geography, places, by, invariants, shares)
-    paid, spare = priced(question, epsilon, delta)
+    paid, spare = priced(session, question.question.table, epsilon, delta)
     wanted = purchase(question, design, paid, spare)
     return LevelCounts(question, design, session.buy(wanted))
 
@@ -112,7 +113,7 @@ def quote_levels(
 ) -> LevelsQuote:
     """What `levels` would cost with these arguments, and how far off it would be: free, reads nothing."""
     question, design = _designed(session, rows, geography, places, by, invariants, shares)
-    paid, spare = priced(question, epsilon, delta)
+    paid, spare = priced(session, question.question.table, epsilon, delta)
     return quoted(question, design, purchase(question, design, paid, spare), paid, spare)
 
 

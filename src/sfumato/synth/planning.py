@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from sfumato.synth.methods.base import Wanted
 if TYPE_CHECKING:
     from sfumato.synth.methods.base import Method
 
-__all__ = ["SynthPlan", "planned"]
+__all__ = ["SynthPlan", "planned", "workload_of"]
 
 _EACH = 8 * 6  # bytes that a cell of a model takes while it is estimated
 _MEGABYTE = 2**20
@@ -100,7 +101,7 @@ def planned(
     most = as_integer(memory, "memory") * _MEGABYTE // _EACH
     if most < sum(sizes):
         raise InvalidParameter(f"memory is too small for {len(cells)} columns: give at least 1 (megabyte).")
-    wishes = Wanted(_workload(domain, cells, workload), most)
+    wishes = Wanted(workload_of(domain, cells, workload), most)
     rules = Constraints.read(cells, constraints)
     if cells_of(domain, rules.cliques) > most:
         raise InvalidParameter("The constraints hold too many cells together for this memory: give more.")
@@ -129,10 +130,13 @@ def _named(wanted: RowsWanted, columns: Sequence[str] | None) -> list[str]:
     return [wanted.column(name).name for name in columns]
 
 
-def _workload(domain: Domain, cells: Sequence[Fine], workload: Any) -> tuple[tuple[Clique, float], ...]:
+def workload_of(domain: Domain, cells: Sequence[Fine], workload: Any) -> tuple[tuple[Clique, float], ...]:
     """Sets of columns with weights; all pairs where none are given, and the one column where it is alone.
 
     A condition, as of a question that counts a range, stands for the columns that it names.
+
+    Raises:
+        InvalidParameter: if it names no set, no such column, or a weight that is not above 0.
     """
     if workload is None:
         pairs = list(itertools.combinations(range(len(domain)), 2))
@@ -148,7 +152,7 @@ def _workload(domain: Domain, cells: Sequence[Fine], workload: Any) -> tuple[tup
                     f"The workload names {str(name)[:60]!r}, which is no column of the table. "
                     f"{nearest(str(name), list(domain.names), 'Columns')}"
                 )
-        if not listed or not float(weight) > 0:
+        if not listed or not 0 < float(weight) < math.inf:
             raise InvalidParameter("A workload is sets of columns, with weights above 0.")
         clique = domain.clique(listed)
         found[clique] = found.get(clique, 0.0) + float(weight)

@@ -10,14 +10,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from sfumato._dataclasses import dataclass
-from sfumato.errors import (
-    InvalidParameter,
-)
 from sfumato.fits.kept import Kept, plain
-from sfumato.fits.meter import Meter, price
-from sfumato.fits.paying import Released, gaussian_purchase, note_of, spared
+from sfumato.fits.meter import Meter
+from sfumato.fits.paying import Released, gaussian_purchase, note_of
 from sfumato.ledger import Memo
-from sfumato.numeric.exact import Rational, show
+from sfumato.numeric.exact import show
 from sfumato.purchase import Purchase
 from sfumato.synth._levels.asking import Asked
 from sfumato.synth._levels.measuring import Design
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from sfumato.ledger.spare import Spare
     from sfumato.loss import GaussianLoss
 
-__all__ = ["LevelsQuote", "priced", "purchase", "quoted"]
+__all__ = ["LevelsQuote", "purchase", "quoted"]
 
 _WIDTH = 80
 _CONFIDENCE = 0.95
@@ -82,18 +79,6 @@ class LevelsQuote:
 def conditional(given: str) -> str:
     """The sentence that goes with public totals; empty where there are none."""
     return f"The guarantee is conditional on {given}, declared public and kept exactly." if given else ""
-
-
-def priced(asked: Asked, epsilon: Rational, delta: Rational | None) -> tuple[GaussianLoss, Spare | None]:
-    """The price, with what the budget spares of delta where none is named."""
-    if epsilon is None:
-        raise InvalidParameter("Say what the counts may cost: epsilon=1, delta=1e-9.")
-    if delta is not None:
-        return price(epsilon, delta), None
-    spare = spared(asked.session, asked.question.table)
-    if not spare.delta:
-        raise InvalidParameter("The budget has no delta, and the noise here needs one: open one with delta.")
-    return price(epsilon, spare.delta), spare
 
 
 def purchase(asked: Asked, design: Design, paid: GaussianLoss, spare: Spare | None) -> Purchase[Kept]:

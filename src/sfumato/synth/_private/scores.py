@@ -15,11 +15,13 @@ from sfumato.errors import InvalidParameter
 from sfumato.synth._model.domain import Clique, Domain
 from sfumato.synth._private.cells import Cells
 
-__all__ = ["Candidates", "Scores", "if_independent", "likely_misfit"]
+__all__ = ["UNIT", "Candidates", "Scores", "if_independent", "likely_misfit", "misfit"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_UNIT = 2**10  # public counts are rounded to this part of a row
+UNIT = 2**10
+"""Public counts are rounded to this part of a row."""
+
 _WEIGHT = 2**20  # and weights to this part of the largest
 _MOST = 2**61  # what the public counts of a clique may add up to, in units
 
@@ -86,19 +88,32 @@ class Candidates:
             weight * (self._misfit(place, counts) - _units(spared))
             for place, counts, weight, spared in zip(places, expected, heavy, allowed, strict=True)
         ]
-        return Scores(values, Fraction(self._cells.max_rows * _UNIT * max(heavy, default=_WEIGHT)))
+        return Scores(values, Fraction(self._cells.max_rows * UNIT * max(heavy, default=_WEIGHT)))
 
     def _misfit(self, place: int, expected: Floats) -> int:
-        """Σ |count − expected| over a clique's cells, in units; exact."""
+        """`misfit` of one of the cliques."""
         if place not in self._counted:
             counts = self._cells.counts(self.cliques[place]).values
             self._counted[place] = counts.astype(np.int32) if counts.sum() < 2**31 else counts
-        counted = self._counted[place]
-        limit = _MOST // counted.size
-        units = np.nan_to_num(np.ravel(expected) * _UNIT, nan=0.0, posinf=limit, neginf=-limit)
-        public = np.rint(np.clip(units, -limit, limit)).astype(np.int64)
-        np.subtract(public, counted * np.int64(_UNIT), out=public)
-        return int(np.abs(public, out=public).sum())
+        return misfit(self._counted[place], expected)
+
+
+def misfit(counted: NDArray[np.integer[Any]], expected: Floats) -> int:
+    """Σ |count − expected| over some cells, in units of which a row has `UNIT`; exact.
+
+    Args:
+        counted: Exact counts; private.
+        expected: Public ones, in any shape; rounded to units, and cut where they are beyond all sense.
+
+    Privacy:
+        Claim: a row that comes or goes moves it by at most `UNIT`. Proof: the public counts are whole units
+        before a row is looked at, and a row is in one cell, whose count it moves by `UNIT` units.
+    """
+    limit = _MOST // counted.size
+    units = np.nan_to_num(np.ravel(expected) * UNIT, nan=0.0, posinf=limit, neginf=-limit)
+    public = np.rint(np.clip(units, -limit, limit)).astype(np.int64)
+    np.subtract(public, counted * np.int64(UNIT), out=public)
+    return int(np.abs(public, out=public).sum())
 
 
 def if_independent(ones: Sequence[Floats], total: float, cliques: Sequence[Clique]) -> list[Floats]:
@@ -131,4 +146,4 @@ def _whole_weights(weights: Sequence[float]) -> list[int]:
 
 def _units(rows: float) -> int:
     """Rows in units; rows beyond all sense are cut."""
-    return round(min(max(rows, 0.0), _MOST / _UNIT) * _UNIT)
+    return round(min(max(rows, 0.0), _MOST / UNIT) * UNIT)

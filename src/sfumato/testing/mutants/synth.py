@@ -20,24 +20,26 @@ from sfumato.loss import GaussianLoss
 from sfumato.mechanisms import Gaussian
 from sfumato.numeric.exact import Rational, positive
 from sfumato.session.reading import RowsRead
-from sfumato.synth import fitting
+from sfumato.synth import checking, fitting
 from sfumato.synth._model.domain import Clique
 from sfumato.synth._model.estimating import estimate as _estimate
 from sfumato.synth._private import texts
 from sfumato.synth._private.cells import Cells
+from sfumato.synth._private.misfits import Misfits
 from sfumato.synth._private.scores import Candidates, Scores
 from sfumato.synth.columns.coarse import Coarse
 from sfumato.synth.columns.coarse import coarse as _coarse
 from sfumato.synth.columns.fine import Fine
 from sfumato.synth.methods import adaptive, fixed, independent, mst
 
-__all__ = ["SYNTH_MUTANTS", "planted_in_synth"]
+__all__ = ["CHECK_MUTANTS", "SYNTH_MUTANTS", "planted_in_synth"]
 
 Patch: TypeAlias = tuple[Any, str, Callable[..., Any]]
 
 _COUNTS, _MECHANISM = Cells.counts, Meter.mechanism
 _SOUGHT, _FOUND = texts.sought, texts.found_texts
 _SCORES, _MEASURED, _SIZES = Candidates.scores, independent.measured, fitting.unit_sizes
+_MEANS = Misfits.means
 
 
 def _seen() -> tuple[list[NDArray[Any]], Patch]:
@@ -152,10 +154,46 @@ SYNTH_MUTANTS: Mapping[str, Callable[[], Sequence[Patch]]] = MappingProxyType(
 """What is wrong, in words, and what is put in its place."""
 
 
+def _off_of_one_row(misfits: Misfits, weights: Sequence[Sequence[int]]) -> Total:
+    """As if a unit had one row."""
+    total = _MEANS(misfits, weights)
+    return total._replace(sensitivity=total.sensitivity / misfits._most)
+
+
+def _off_of_one_mean(misfits: Misfits, weights: Sequence[Sequence[int]]) -> Total:
+    """As if several means moved no farther than one."""
+    return _MEANS(misfits, weights)._replace(sensitivity=_MEANS(misfits, weights[:1]).sensitivity)
+
+
+def _off_of_many_rows(misfits: Misfits, weights: Sequence[Sequence[int]]) -> Total:
+    """A sum over sets that claims what a mean does."""
+    total = _MEANS(misfits, weights)
+    return total._replace(values=total.values * len(weights[0]))
+
+
+def _off_by_exact_rows(cells: Cells, cliques: Sequence[Clique], expected: Sequence[NDArray[Any]]) -> Misfits:
+    """The model's counts add up to the true number of rows."""
+    rows = float(_COUNTS(cells, ()).values[0])
+    return Misfits(cells, cliques, [counts * rows / max(counts.sum(), 1e-300) for counts in expected])
+
+
+CHECK_MUTANTS: Mapping[str, Callable[[], Sequence[Patch]]] = MappingProxyType(
+    {
+        "misfits as if a unit had one row": lambda: [(Misfits, "means", _off_of_one_row)],
+        "several misfits as if they were one": lambda: [(Misfits, "means", _off_of_one_mean)],
+        "misfits added up as if they were a mean": lambda: [(Misfits, "means", _off_of_many_rows)],
+        "misfits beside the exact number of rows": lambda: [(checking, "Misfits", _off_by_exact_rows)],
+        "counts of a check as if a unit had one row": lambda: [(Cells, "counts", _counts_of_one_row)],
+        "half the noise of a check": lambda: [(Meter, "mechanism", _half)],
+    }
+)
+"""The same of what a check of a synthetic table stands on."""
+
+
 @contextmanager
 def planted_in_synth(name: str) -> Iterator[None]:
-    """Runs what is inside with the bug of that name in what all fits of synthetic tables stand on."""
+    """Runs what is inside with the bug of that name in what fits and checks of synthetic tables stand on."""
     with ExitStack() as stack:
-        for home, attribute, bug in SYNTH_MUTANTS[name]():
+        for home, attribute, bug in {**SYNTH_MUTANTS, **CHECK_MUTANTS}[name]():
             stack.enter_context(patch.object(home, attribute, bug))
         yield
