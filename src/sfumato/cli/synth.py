@@ -52,6 +52,10 @@ class TableOptions:
         list[str] | None,
         typer.Option("--column", metavar="NAME", help="A column to model; repeatable. Else all of them."),
     ] = None
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="NAME", help="A column that only names rows: made anew; repeatable."),
+    ] = None
     memory: Annotated[
         int, typer.Option("--memory", metavar="MEGABYTES", help="How much the model may take.")
     ] = 64
@@ -104,6 +108,7 @@ def synth(
         "delta": options.delta,
         "method": options.method,
         "columns": options.column,
+        "ids": options.ids or (),
         "memory": options.memory,
         "parameters": parameters,
     }

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sfumato._files import write_whole
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.columns.ids import Id
 from sfumato.synth.constraints import Constraints
 from sfumato.synth.released import Released
 from sfumato.synth.synthesizer import Synthesizer
@@ -56,6 +57,7 @@ def save(synthesizer: Synthesizer, path: str | os.PathLike[str]) -> None:
         "epsilon": str(synthesizer.epsilon),
         "delta": str(synthesizer.delta),
         "unit": synthesizer.unit,
+        "ids": [list(one) for one in synthesizer.ids],
         "constraints": synthesizer.constraints.to_data(),
         "receipt": None if synthesizer.receipt is None else synthesizer.receipt.number,
     }
@@ -103,11 +105,19 @@ def load(path: str | os.PathLike[str]) -> Synthesizer:
             unit=str(facts["unit"]),
             receipt=None,
             constraints=Constraints.from_data(columns, facts["constraints"]),
+            ids=[_id(one) for one in facts.get("ids", [])],
         )
     except OSError:
         raise InvalidValue(f"{place} cannot be read: no such file.") from None
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException):
         raise InvalidValue(f"{place} holds no synthesizer of this version of Sfumato.") from None
+
+
+def _id(said: Any) -> Id:
+    name, kind, place = said
+    if kind not in ("integer", "text") or int(place) < 0:
+        raise ValueError("no column that names rows")
+    return Id(str(name), kind, int(place))
 
 
 def _line(name: str, array: NDArray[Any]) -> dict[str, Any]:

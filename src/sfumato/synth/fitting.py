@@ -51,6 +51,7 @@ def fit(
     delta: Rational | None = None,
     method: str = "auto",
     columns: Sequence[str] | None = None,
+    ids: Sequence[str] = (),
     workload: Any = None,
     constraints: Any = None,
     memory: int = _MEMORY,
@@ -75,6 +76,8 @@ def fit(
         delta: Likewise; None: what the budget spares for a question.
         method: "auto", or one of `sf.synth.METHODS`.
         columns: Those to model; None: all that are declared but the one that says whose a row is.
+        ids: Columns that only name rows, such as the number of an order: they are not read, and drawn rows
+            are numbered anew.
         workload: Sets of columns whose counts matter, also as conditions that will be counted, such as
             "age BETWEEN 20 AND 29 AND sex = 'F'"; or a dictionary of them with weights; None: all pairs.
         constraints: What holds in every row that is drawn: conditions as SQL, such as "age >= 18" or
@@ -99,7 +102,7 @@ def fit(
         workload and all other parameters are public.
     """
     plan, wanted, _ = _wanted(
-        session, table, epsilon, delta, method, columns, workload, constraints, memory, parameters, told
+        session, table, epsilon, delta, method, columns, ids, workload, constraints, memory, parameters, told
     )
     bought = session.buy(wanted)
     return Synthesizer.of(plan, bought)
@@ -113,6 +116,7 @@ def quote(
     delta: Rational | None = None,
     method: str = "auto",
     columns: Sequence[str] | None = None,
+    ids: Sequence[str] = (),
     workload: Any = None,
     constraints: Any = None,
     memory: int = _MEMORY,
@@ -120,7 +124,18 @@ def quote(
 ) -> SynthQuote:
     """What `fit` with the same arguments would cost, and whether it is on record: free, nothing is read."""
     plan, wanted, spare = _wanted(
-        session, table, epsilon, delta, method, columns, workload, constraints, memory, parameters, silent
+        session,
+        table,
+        epsilon,
+        delta,
+        method,
+        columns,
+        ids,
+        workload,
+        constraints,
+        memory,
+        parameters,
+        silent,
     )
     assert wanted.memo.epsilon is not None
     assert wanted.memo.delta is not None
@@ -183,6 +198,7 @@ def _wanted(
     delta: Rational | None,
     method: str,
     columns: Sequence[str] | None,
+    ids: Sequence[str],
     workload: Any,
     constraints: Any,
     memory: int,
@@ -194,6 +210,7 @@ def _wanted(
         table,
         method=method,
         columns=columns,
+        ids=ids,
         workload=workload,
         memory=memory,
         parameters=parameters,

@@ -18,6 +18,7 @@ from sfumato.synth._model.trees import cells_of
 from sfumato.synth._rules.rules import Condition
 from sfumato.synth.columns.coarse import WIDE
 from sfumato.synth.columns.fine import Fine, fine
+from sfumato.synth.columns.ids import Id, ids_of
 from sfumato.synth.constraints import Constraints, condition
 from sfumato.synth.methods import chosen_method
 from sfumato.synth.methods.base import Wanted
@@ -42,6 +43,7 @@ class SynthPlan:
         wishes: Which marginals matter, and how large the model may be.
         unit: The name of the column that says whose a row is; empty: there is none.
         constraints: What holds in every row that is drawn.
+        ids: Columns that are not read, whose values are made anew.
     """
 
     wanted: RowsWanted
@@ -50,6 +52,7 @@ class SynthPlan:
     wishes: Wanted
     unit: str
     constraints: Constraints
+    ids: tuple[Id, ...] = ()
 
     @property
     def taken(self) -> RowsTaken:
@@ -84,6 +87,7 @@ def planned(
     memory: int,
     parameters: Any,
     constraints: Any = None,
+    ids: Any = (),
 ) -> SynthPlan:
     """The plan of a fit; nothing is read.
 
@@ -94,7 +98,7 @@ def planned(
     if not isinstance(session, Session):
         raise InvalidParameter("A fit takes a session: sf.synth.fit(session, epsilon=1).")
     wanted = rows_wanted(session, _rows(session, rows), parameters)
-    names = _named(wanted, columns)
+    names, made = ids_of(wanted, _named(wanted, columns), ids)
     cells = tuple(fine(wanted.column(name)) for name in names)
     sizes = tuple(min(column.size, WIDE) for column in cells)
     domain = Domain(tuple(names), sizes)
@@ -109,7 +113,7 @@ def planned(
     how.check(domain, wishes)
     unit = session.tables[wanted.table].unit
     named = unit.column if wanted.has_units and unit.column is not None else ""
-    return SynthPlan(wanted, cells, how, wishes, named, rules)
+    return SynthPlan(wanted, cells, how, wishes, named, rules, made)
 
 
 def _rows(session: Session, rows: Any) -> Any:

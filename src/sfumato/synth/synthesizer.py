@@ -17,6 +17,7 @@ from sfumato.numeric.exact import as_integer, show
 from sfumato.random import Simulation, simulation
 from sfumato.synth.answers import marginal_table
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.columns.ids import Id, with_ids
 from sfumato.synth.constraints import Constraints
 from sfumato.synth.released import Released, knowing
 
@@ -50,6 +51,7 @@ class Synthesizer:
         released: All noisy counts, and the model that follows from them.
         unit: The name of the column that says whose a row is, which is made anew; empty: there is none.
         constraints: What holds in every row that is drawn.
+        ids: Columns that name rows, which were not read and are made anew.
     """
 
     def __init__(
@@ -64,12 +66,14 @@ class Synthesizer:
         unit: str,
         receipt: Receipt | None,
         constraints: Constraints | None = None,
+        ids: Sequence[Id] = (),
     ) -> None:
         """Made by `fit` and `load`."""
         self.table, self.columns, self.method = table, columns, method
         self.epsilon, self.delta = epsilon, delta
         self.released, self.unit, self.receipt = released, unit, receipt
         self.constraints = Constraints(columns) if constraints is None else constraints
+        self.ids = tuple(ids)
 
     @classmethod
     def of(cls, plan: SynthPlan, bought: Bought[Kept]) -> Synthesizer:
@@ -87,6 +91,7 @@ class Synthesizer:
             unit=plan.unit,
             receipt=bought.receipt,
             constraints=Constraints(columns, plan.constraints.rules, plan.constraints.totals),
+            ids=plan.ids,
         )
 
     @property
@@ -118,7 +123,8 @@ class Synthesizer:
         found = dict[str, pa.Array]()
         if self.unit:
             found[self.unit] = pa.array(_ids(many, self.released.sizes, rng), pa.int64())
-        return pa.table(found | self.constraints.drawn(self.released.cuts, codes, rng))
+        drawn = pa.table(found | self.constraints.drawn(self.released.cuts, codes, rng))
+        return with_ids(drawn, self.ids, after=len(found))
 
     def marginal(self, columns: Sequence[str], *, level: float = 0.95) -> pa.Table:
         """How many rows have each combination of values of some columns, by the model: no row is drawn.

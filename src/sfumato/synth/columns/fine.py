@@ -256,8 +256,8 @@ def fine(column: WantedColumn) -> Fine:
     if lower is None or upper is None:
         such = "sf.Date(first, last)" if kind == "date" else "sf.Int(0, 120)"
         raise InvalidParameter(
-            f"Nothing says where the values of {name!r} lie: declare bounds, such as {such}, or leave the "
-            "column out with columns=[…]."
+            f"Nothing says where the values of {name!r} lie: declare bounds, such as {such}, leave the "
+            f"column out with columns=[…], or, if it only names rows, make it anew with ids=[{name!r}]."
         )
     if kind == "float":
         steps = MOST_CELLS - 1 if upper > lower else 0
