@@ -29,6 +29,7 @@ CASES = [
     ("scores as if a unit had one row", WIDE),
     ("counts as if a unit had one row", WIDE),
     ("bins by exact counts", WIDE),
+    ("bins between the least and the greatest row", WIDE),
     *[("half the noise", name) for name in (ONE, FIXED, WIDE)],
     ("sizes of units counted by rows", WIDE),
     *[("texts of one unit", name) for name in (TEXTS, OTHERS)],

@@ -101,11 +101,19 @@ def fit(
         the rest is post-processing. Conditions: the declared columns, the constraints, the method, the
         workload and all other parameters are public.
     """
-    plan, wanted, _ = _wanted(
-        session, table, epsilon, delta, method, columns, ids, workload, constraints, memory, parameters, told
+    plan = planned(
+        session,
+        table,
+        method=method,
+        columns=columns,
+        ids=ids,
+        workload=workload,
+        memory=memory,
+        parameters=parameters,
+        constraints=constraints,
     )
-    bought = session.buy(wanted)
-    return Synthesizer.of(plan, bought)
+    wanted, _ = _purchase(session, table, plan, epsilon, delta, told)
+    return Synthesizer.of(plan, session.buy(wanted))
 
 
 def quote(
@@ -123,20 +131,18 @@ def quote(
     parameters: Any = None,
 ) -> SynthQuote:
     """What `fit` with the same arguments would cost, and whether it is on record: free, nothing is read."""
-    plan, wanted, spare = _wanted(
+    plan = planned(
         session,
         table,
-        epsilon,
-        delta,
-        method,
-        columns,
-        ids,
-        workload,
-        constraints,
-        memory,
-        parameters,
-        silent,
+        method=method,
+        columns=columns,
+        ids=ids,
+        workload=workload,
+        memory=memory,
+        parameters=parameters,
+        constraints=constraints,
     )
+    wanted, spare = _purchase(session, table, plan, epsilon, delta)
     assert wanted.memo.epsilon is not None
     assert wanted.memo.delta is not None
     return SynthQuote(
@@ -191,31 +197,14 @@ class SynthQuote:
         return str(self)
 
 
-def _wanted(
+def _purchase(
     session: Session,
     table: Any,
+    plan: SynthPlan,
     epsilon: Rational,
     delta: Rational | None,
-    method: str,
-    columns: Sequence[str] | None,
-    ids: Sequence[str],
-    workload: Any,
-    constraints: Any,
-    memory: int,
-    parameters: Any,
-    told: Told,
-) -> tuple[SynthPlan, Purchase[Kept], Spare | None]:
-    plan = planned(
-        session,
-        table,
-        method=method,
-        columns=columns,
-        ids=ids,
-        workload=workload,
-        memory=memory,
-        parameters=parameters,
-        constraints=constraints,
-    )
+    told: Told = silent,
+) -> tuple[Purchase[Kept], Spare | None]:
     point, spare = delta_of(session, plan.wanted.table, delta)
     paid, risk = _price(epsilon, point, searches=plan.searches)
     if risk:
@@ -237,7 +226,7 @@ def _wanted(
         spare=spare,
         risk=risk,
     )
-    return plan, wanted, spare
+    return wanted, spare
 
 
 def _price(epsilon: Rational, delta: Rational, *, searches: bool) -> tuple[GaussianLoss, Fraction]:

@@ -76,6 +76,19 @@ def _exact_edges() -> tuple[Patch, ...]:
     return remember, (fitting, "coarse", coarse)
 
 
+def _exact_ends() -> tuple[Patch, ...]:
+    """The first bin holds all cells up to the least row, and the last all from the greatest on."""
+    last, remember = _seen()
+
+    def coarse(column: Fine, counts: NDArray[np.float64], sigma: float, *more: Any) -> Coarse:
+        found = _coarse(column, counts, sigma, *more)
+        ends = found.place[np.flatnonzero(last[0])]  # of numbers, bins are in the order of their cells
+        low, high = (ends.min(), ends.max()) if len(ends) else (0, 0)
+        return Coarse(np.clip(found.place, low, high) - low, found.weight)
+
+    return remember, (fitting, "coarse", coarse)
+
+
 def _half(meter: Meter, sensitivity: Fraction, share: Rational) -> Gaussian:
     """Half the noise that is paid for."""
     return _MECHANISM(meter, sensitivity / 2, positive(share, "share"))
@@ -143,6 +156,7 @@ SYNTH_MUTANTS: Mapping[str, Callable[[], Sequence[Patch]]] = MappingProxyType(
         "scores as if a unit had one row": lambda: [(Candidates, "scores", _scores_of_one_row)],
         "counts as if a unit had one row": lambda: [(Cells, "counts", _counts_of_one_row)],
         "bins by exact counts": _exact_edges,
+        "bins between the least and the greatest row": _exact_ends,
         "half the noise": lambda: [(Meter, "mechanism", _half)],
         "texts of one unit": lambda: [(meter, "threshold", lambda *_: 0.0)],
         "texts as if a unit had one": lambda: [(texts, "sought", lambda read, at, _: _SOUGHT(read, at, 1))],
