@@ -19,13 +19,14 @@ from sfumato.testing.stream import seeded
 NAMED = {fit.name: fit for fit in fits()}
 ONE, MST = "synth independent: one more", "synth mst: one more"
 ADAPTIVE, FIXED = "synth adaptive: a triple, one more", "synth fixed: a triple, one more"
+BROADER = "synth wide: three columns, one more"
 WIDE, SWAP = "synth mst: many cells, somebody with three rows", "synth adaptive: two rows exchanged"
 TEXTS = "synth mst: texts, somebody with three of which two are nobody else's"
 OTHERS, REPEATED = "synth independent: texts, exchanged", "synth fixed: texts, somebody with one three times"
 CASES = [
-    *[("the exact number of rows", name) for name in (ONE, MST, ADAPTIVE, FIXED, WIDE)],
-    *[("single columns measured as if they were skipped", name) for name in (MST, ADAPTIVE)],
-    *[("half of what a row moves scores by", name) for name in (MST, ADAPTIVE, SWAP)],
+    *[("the exact number of rows", name) for name in (ONE, MST, ADAPTIVE, FIXED, BROADER, WIDE)],
+    *[("single columns measured as if they were skipped", name) for name in (MST, ADAPTIVE, BROADER)],
+    *[("half of what a row moves scores by", name) for name in (MST, ADAPTIVE, BROADER, SWAP)],
     ("scores as if a unit had one row", WIDE),
     ("counts as if a unit had one row", WIDE),
     ("bins by exact counts", WIDE),

@@ -127,6 +127,7 @@ def fits() -> tuple[SynthFit, ...]:
         _fit("mst: one more", rows, few, [[1], [1], [0]], method="mst", columns=three),
         _fit("adaptive: a triple, one more", rows, few, [[1], [1], [0]], method="adaptive", **triple),
         _fit("fixed: a triple, one more", rows, few, [[1], [1], [0]], method="fixed", **triple),
+        _fit("wide: three columns, one more", rows, few, [[1], [1], [0]], method="wide", columns=three),
         _fit(
             "mst: many cells, somebody with three rows",
             several,

@@ -14,7 +14,7 @@ from sfumato.plan.expressions.names import nearest
 from sfumato.session import Session
 from sfumato.session.rows_wanted import RowsTaken, RowsWanted, rows_wanted
 from sfumato.synth._model.domain import Clique, Domain
-from sfumato.synth._model.trees import cells_of
+from sfumato.synth._model.room import BYTES, MEGABYTE, megabytes, size_of
 from sfumato.synth._rules.rules import Condition
 from sfumato.synth.columns.coarse import WIDE
 from sfumato.synth.columns.fine import Fine, fine
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from sfumato.synth.methods.base import Method
 
 __all__ = ["SynthPlan", "planned", "workload_of"]
-
-_EACH = 8 * 6  # bytes that a cell of a model takes while it is estimated
-_MEGABYTE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +99,13 @@ def planned(
     cells = tuple(fine(wanted.column(name)) for name in names)
     sizes = tuple(min(column.size, WIDE) for column in cells)
     domain = Domain(tuple(names), sizes)
-    most = as_integer(memory, "memory") * _MEGABYTE // _EACH
-    if most < sum(sizes):
-        raise InvalidParameter(f"memory is too small for {len(cells)} columns: give at least 1 (megabyte).")
+    most, single = as_integer(memory, "memory") * MEGABYTE // BYTES, [(at,) for at in range(len(cells))]
+    least = size_of(domain, single)
+    if most < least:
+        raise InvalidParameter(f"There are {len(cells)} columns: give at least memory={megabytes(least)}.")
     wishes = Wanted(workload_of(domain, cells, workload), most)
     rules = Constraints.read(cells, constraints)
-    if cells_of(domain, rules.cliques) > most:
+    if size_of(domain, single, rules.cliques) > most:
         raise InvalidParameter("The constraints hold too many cells together for this memory: give more.")
     how = chosen_method(method, domain)
     how.check(domain, wishes)

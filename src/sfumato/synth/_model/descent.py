@@ -10,9 +10,10 @@ import numpy as np
 
 from sfumato.synth._model.beliefs import Floats
 
-__all__ = ["Moves", "Point", "descend"]
+__all__ = ["Moves", "Point", "descend", "moves_kept"]
 
-_MEMORY = 40
+_MOST_MOVES, _LEAST_MOVES = 40, 8
+_NUMBERS = 2**19  # that all moves have together, where that leaves a few of them
 _FIRST = 0.3  # how much of the diagonal's step is taken when nothing is known yet
 _HALVINGS = 30
 
@@ -38,8 +39,14 @@ class Point(NamedTuple):
 class Moves(deque[tuple[Floats, Floats, float]]):
     """The last moves: by how much, how the gradient turned, and the inverse of the product of both."""
 
-    def __init__(self) -> None:
-        super().__init__(maxlen=_MEMORY)
+    def __init__(self, size: int) -> None:
+        """None yet, of points of so many numbers."""
+        super().__init__(maxlen=moves_kept(size))
+
+
+def moves_kept(size: int) -> int:
+    """How many of the last moves are kept: fewer where a point has many numbers, since they take room."""
+    return min(max(_NUMBERS // max(size, 1), _LEAST_MOVES), _MOST_MOVES)
 
 
 def descend(

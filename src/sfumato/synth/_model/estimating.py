@@ -147,7 +147,7 @@ class _Search:
         best, objective, gap, still = at.base, math.inf, math.inf, 0
         least, lowest_pull = 0.0, self.scale
         soft: _Place | None = None
-        moves = Moves()
+        moves = Moves(len(self.wanted))
         while still < 2 and not self._within(gap, objective, tolerance) and self.steps < most_steps:
             before = self.steps
             found, solved = self._round(at, moves, most_steps, gap, tolerance)

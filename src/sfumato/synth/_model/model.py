@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.random import Simulation
 from sfumato.synth._model.beliefs import Beliefs, Floats
 from sfumato.synth._model.domain import Clique, Domain
+from sfumato.synth._model.pairs import Pairs
 from sfumato.synth._model.sampling import sample
 from sfumato.synth._model.trees import Tree, tree_of
 
@@ -103,6 +104,26 @@ class Model:
             share = _Table(root.columns, root.table / self.total)
             whole = whole.times(share, wanted, self.domain, most_cells)
         return np.ascontiguousarray(whole.table.transpose([whole.columns.index(place) for place in clique]))
+
+    def marginals(
+        self, cliques: Iterable[Clique], *, most_cells: int = MOST_CELLS
+    ) -> Iterator[Floats | None]:
+        """The marginals of many cliques one after another: quick for pairs that are in ascending order.
+
+        None where a table on the way has more cells than `most_cells`.
+        """
+        pairs = Pairs(self.domain, self.tree, self._tables, self.total)
+        at, known = -1, dict[int, Floats]()
+        for clique in cliques:
+            if len(clique) == 2:
+                if at != clique[0]:
+                    at, known = clique[0], pairs.of(clique[0], most_cells)
+                yield known.get(clique[1])
+                continue
+            try:
+                yield self.marginal(clique, most_cells=most_cells)
+            except InvalidParameter:
+                yield None
 
     def rows(self, n: int, rng: Simulation) -> NDArray[np.int32]:
         """Rows of the model, each column as the number of its cell; see `sampling.sample`."""

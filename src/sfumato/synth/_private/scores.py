@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
@@ -39,15 +39,15 @@ class Scores(NamedTuple):
 
 
 class Candidates:
-    """Cliques that a fit may choose from, their exact counts kept once they were needed.
+    """Cliques that a fit may choose from, their exact counts kept once they were needed, or counted again.
 
     Attributes:
         cliques: All of them, in the order that places mean.
     """
 
-    def __init__(self, cells: Cells, cliques: Sequence[Clique]) -> None:
+    def __init__(self, cells: Cells, cliques: Sequence[Clique], *, keep: bool = True) -> None:
         self.cliques = tuple(cliques)
-        self._cells = cells
+        self._cells, self._keep = cells, keep
         self._counted: dict[int, NDArray[Any]] = {}
 
     @staticmethod
@@ -58,7 +58,7 @@ class Candidates:
     def scores(
         self,
         places: Sequence[int],
-        expected: Sequence[Floats],
+        expected: Iterable[Floats],
         *,
         weights: Sequence[float] | None = None,
         allowances: Sequence[float] | None = None,
@@ -92,10 +92,13 @@ class Candidates:
 
     def _misfit(self, place: int, expected: Floats) -> int:
         """`misfit` of one of the cliques."""
-        if place not in self._counted:
+        counted = self._counted.get(place)
+        if counted is None:
             counts = self._cells.counts(self.cliques[place]).values
-            self._counted[place] = counts.astype(np.int32) if counts.sum() < 2**31 else counts
-        return misfit(self._counted[place], expected)
+            counted = counts.astype(np.int32) if counts.sum() < 2**31 else counts
+            if self._keep:
+                self._counted[place] = counted
+        return misfit(counted, expected)
 
 
 def misfit(counted: NDArray[np.integer[Any]], expected: Floats) -> int:
@@ -116,7 +119,7 @@ def misfit(counted: NDArray[np.integer[Any]], expected: Floats) -> int:
     return int(np.abs(public, out=public).sum())
 
 
-def if_independent(ones: Sequence[Floats], total: float, cliques: Sequence[Clique]) -> list[Floats]:
+def if_independent(ones: Sequence[Floats], total: float, cliques: Iterable[Clique]) -> Iterator[Floats]:
     """The counts of cliques if columns had nothing to do with each other.
 
     Args:
@@ -126,9 +129,8 @@ def if_independent(ones: Sequence[Floats], total: float, cliques: Sequence[Cliqu
     """
     rows = max(total, 1.0)
     shares = [np.asarray(one, np.float64) / rows for one in ones]
-    return [
-        rows * reduce(np.multiply.outer, [shares[at] for at in clique], np.ones(())) for clique in cliques
-    ]
+    for clique in cliques:
+        yield rows * reduce(np.multiply.outer, [shares[at] for at in clique], np.ones(()))
 
 
 def likely_misfit(sigma: float, cells: int) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,12 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import Meter
 from sfumato.random import simulation
-from sfumato.synth._model.domain import Clique, Domain, Marginal
+from sfumato.synth._model.domain import Clique, Domain
 from sfumato.synth._model.estimating import Fitted, estimate
 from sfumato.synth._model.model import Model
-from sfumato.synth._model.trees import cells_of
+from sfumato.synth._model.room import BYTES, Room, size_of
 from sfumato.synth._private.cells import Cells
-from sfumato.synth._private.scores import Candidates, likely_misfit
+from sfumato.synth._private.scores import Candidates, Scores, likely_misfit
 from sfumato.synth.methods.base import Learned, Told, Wanted
 from sfumato.synth.methods.independent import measured
 
@@ -26,7 +27,7 @@ __all__ = ["Adaptive"]
 _ROUNDS = 4  # as many for each column, if none is cut short
 _MEASURING = Fraction(9, 10)  # of a round; the rest chooses
 _MOST_CANDIDATES = 100_000
-_SMALL = 2**16  # a tree with fewer cells is never too large
+_SMALL = 2**18  # a model of this size is never too large, if there is room at all
 _LARGE = 2**22  # a table on the way to a marginal has no more cells
 _DRAWN = 100_000
 
@@ -52,45 +53,112 @@ class Adaptive:
         if parts > _MOST_CANDIDATES * 4 or len(_candidates(wanted)) > _MOST_CANDIDATES:
             raise InvalidParameter("The workload has too many sets of columns: name fewer, or smaller ones.")
         # The first set stands beside all single columns; later ones may be measured again.
-        more = [domain.cells(clique) - sum(domain.shape(clique)) for clique, _ in _candidates(wanted)]
-        if more and sum(domain.sizes) + min(more) > _room(float(_MEASURING / _ROUNDS), wanted):
+        listed, single = _candidates(wanted), [(place,) for place in range(len(domain))]
+        least = min((domain.cells(clique), clique) for clique, _ in listed)[1] if listed else ()
+        most, _ = _spare(domain, wanted)
+        if size_of(domain, [*single, least]) > _room(float(_MEASURING / _ROUNDS), most):
             raise InvalidParameter("No set of columns of the workload fits in this memory: give more.")
+
+    def together(self, columns: int, turn: int) -> int:
+        """How many sets of so many columns are chosen in a turn before the model is fitted again."""
+        return 1
 
     def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:
         """Measure single columns, then what the model fits worst; see `Method`."""
-        domain, many = cells.domain, len(cells.domain)
+        rounds, turn = _Rounds(cells, meter, wanted), 0
+        told(float(rounds.spent))
+        while rounds.spent < 1:
+            rounds.run(self.together(len(cells.domain), turn))
+            told(float(rounds.spent))
+            turn += 1
+        return Learned(rounds.marginals, rounds.fitted.model, rounds.fitted.converged)
+
+
+class _Held(NamedTuple):
+    """What is in a model: cliques that were measured, and those with zeros."""
+
+    measured: list[Clique]
+    zeros: list[Clique]
+
+
+class _Rounds:
+    """What was measured so far, the model of it, and what a set of columns costs now.
+
+    Attributes:
+        spent: Which part of the price.
+        marginals: All noisy counts.
+        fitted: The model.
+    """
+
+    def __init__(self, cells: Cells, meter: Meter, wanted: Wanted) -> None:
+        """Measures each column by itself."""
+        self._cells, self._meter, self._wanted = cells, meter, wanted
+        self._domain, many = cells.domain, len(cells.domain)
         listed = _candidates(wanted)
-        rounds = _ROUNDS * many if listed else many
-        price = Fraction(1, rounds)  # of a round
-        spent = price * _MEASURING * many if listed else Fraction(1)
-        marginals = [measured(cells, meter, (place,), spent / many) for place in range(many)]
-        told(float(spent))
-        fitted = _settled(domain, marginals, None, wanted)
-        choosing = Candidates(cells, [clique for clique, _ in listed])
-        weights = [weight for _, weight in listed]
-        while listed and spent < 1:
-            if 1 - spent < 2 * price:
-                price = 1 - spent
-            share = price * _MEASURING
-            sigma = meter.sigma(cells.max_rows, share)
-            open_ = _that_fit(domain, marginals, choosing.cliques, float(spent + price), wanted)
-            before = _counts(fitted.model, [choosing.cliques[place] for place in open_])
-            scores = choosing.scores(
-                open_,
-                before,
-                weights=[weights[place] for place in open_],
-                allowances=[likely_misfit(sigma, counts.size) for counts in before],
-            )
-            at = meter.chosen(scores.values, scores.sensitivity, price - share)
-            clique = choosing.cliques[open_[at]]
-            marginals.append(measured(cells, meter, clique, share))
-            spent += price
-            told(float(spent))
-            fitted = _settled(domain, marginals, fitted.model, wanted)
-            moved = float(np.abs(fitted.model.marginal(clique) - before[at]).sum())
-            if moved <= likely_misfit(sigma, before[at].size):
-                price *= 4
-        return Learned(marginals, fitted.model, fitted.converged)
+        self._price = Fraction(1, _ROUNDS * many)
+        self.spent = self._price * _MEASURING * many if listed else Fraction(1)
+        self.marginals = [measured(cells, meter, (place,), self.spent / many) for place in range(many)]
+        self._most, keep = _spare(self._domain, wanted)
+        self.fitted = self._settled(None)
+        self._choosing = Candidates(cells, [clique for clique, _ in listed], keep=keep)
+        self._weights, self._room = [weight for _, weight in listed], Room(self._domain)
+
+    def run(self, most: int) -> None:
+        """Chooses and measures up to so many sets of columns, and fits the model again.
+
+        No circle is closed by those of one round: what two of them say of a third is not known yet.
+        """
+        many = max(min(most, int((1 - self.spent) / self._price)), 1)
+        if 1 - self.spent < (many + 1) * self._price:
+            self._price = (1 - self.spent) / many
+        share = self._price * _MEASURING
+        sigma = self._meter.sigma(self._cells.max_rows, share)
+        limit = _room(float(self.spent + many * self._price), self._most)
+        held, cliques, scores = self._scored(sigma, limit)
+        taken, part = list[Clique](), list(range(len(self._domain)))
+        for _ in range(many):
+            open_ = [at for at, clique in enumerate(cliques) if len({part[place] for place in clique}) > 1]
+            if not open_:
+                break
+            values = [scores.values[at] for at in open_]
+            at = self._meter.chosen(values, scores.sensitivity, self._price - share)
+            self.spent += self._price - share
+            clique = cliques[open_[at]]
+            if self._room.fits([*held.measured, *taken], clique, limit, held.zeros):
+                self.marginals.append(measured(self._cells, self._meter, clique, share))
+                self.spent += share
+                taken.append(clique)
+            joined = {part[place] for place in clique}
+            part = [min(joined) if one in joined else one for one in part]
+        if taken:
+            before = list(_counts(self.fitted.model, taken))
+            self.fitted = self._settled(self.fitted.model)
+            pairs = zip(before, _counts(self.fitted.model, taken), strict=True)
+            still = [float(np.abs(old - new).sum()) <= likely_misfit(sigma, old.size) for old, new in pairs]
+            if 2 * sum(still) >= len(still):
+                self._price *= 4
+
+    def _scored(self, sigma: float, limit: int) -> tuple[_Held, list[Clique], Scores]:
+        """What the model holds, the cliques that likely fit beside it, and how badly it fits them."""
+        held, zeros = sorted({marginal.clique for marginal in self.marginals}), list[Clique]()
+        places = list[int]()
+        for zeros in (list(self._wanted.zeros_with(self._domain, held, self._most)), []):  # zeros give way
+            places = self._room.within(held, self._choosing.cliques, limit, zeros)
+            if places:
+                break
+        cliques = [self._choosing.cliques[place] for place in places]
+        scores = self._choosing.scores(
+            places,
+            _counts(self.fitted.model, cliques),
+            weights=[self._weights[place] for place in places],
+            allowances=[likely_misfit(sigma, self._domain.cells(clique)) for clique in cliques],
+        )
+        return _Held(held, zeros), cliques, scores
+
+    def _settled(self, start: Model | None) -> Fitted:
+        cliques = [marginal.clique for marginal in self.marginals]
+        zeros = self._wanted.zeros_with(self._domain, cliques, self._most)
+        return estimate(self._domain, self.marginals, start=start, zeros=zeros)
 
 
 def _candidates(wanted: Wanted) -> list[tuple[Clique, float]]:
@@ -111,44 +179,29 @@ def _candidates(wanted: Wanted) -> list[tuple[Clique, float]]:
     return [(part, sum(matters[place] for place in part)) for part in sorted(parts)]
 
 
-def _counts(model: Model, cliques: Sequence[Clique]) -> list[NDArray[np.float64]]:
+def _counts(model: Model, cliques: Sequence[Clique]) -> Iterator[NDArray[np.float64]]:
     """A model's counts of sets of columns; where they would need too large a table, of rows drawn from it."""
-    found, rows = list[NDArray[np.float64]](), None
-    for clique in cliques:
-        try:
-            found.append(model.marginal(clique, most_cells=_LARGE))
-        except InvalidParameter:
+    rows = None
+    for clique, counts in zip(cliques, model.marginals(cliques, most_cells=_LARGE), strict=True):
+        if counts is None:
             rows = model.rows(_DRAWN, simulation(0)) if rows is None else rows
             shape = model.domain.shape(clique)
             place = np.ravel_multi_index([rows[:, at] for at in clique], shape)
-            counts = np.bincount(place, minlength=model.domain.cells(clique)).reshape(shape)
-            found.append(np.asarray(counts * (model.total / _DRAWN), np.float64))
-    return found
+            drawn = np.bincount(place, minlength=model.domain.cells(clique)).reshape(shape)
+            counts = drawn * (model.total / _DRAWN)
+        yield counts
 
 
-def _that_fit(
-    domain: Domain, marginals: Sequence[Marginal], cliques: Sequence[Clique], spent: float, wanted: Wanted
-) -> list[int]:
-    """The places of those whose model would not be too large: the more is spent, the larger it may be."""
-    limit = _room(spent, wanted)
-    held = sorted({marginal.clique for marginal in marginals})
-    for extra in (list(wanted.zeros_with(domain, held)), []):  # zeros give way to what is measured
-        found = [
-            place
-            for place, clique in enumerate(cliques)
-            if clique in held or cells_of(domain, [*held, *extra, clique]) <= limit
-        ]
-        if found:
-            break
-    return found
+def _spare(domain: Domain, wanted: Wanted) -> tuple[int, bool]:
+    """How large a model may be, and whether the exact counts of all candidates are kept beside it.
+
+    They are if they take a quarter of the room at most; else they are counted again in each round.
+    """
+    kept = -(-Candidates.memory(domain, [clique for clique, _ in _candidates(wanted)]) // BYTES)
+    keep = 4 * kept <= wanted.most_cells
+    return wanted.most_cells - kept if keep else wanted.most_cells, keep
 
 
-def _room(spent: float, wanted: Wanted) -> int:
-    """How many cells a model may have once so much is spent."""
-    return max(int(wanted.most_cells * min(spent, 1.0)), min(_SMALL, wanted.most_cells))
-
-
-def _settled(domain: Domain, marginals: Sequence[Marginal], start: Model | None, wanted: Wanted) -> Fitted:
-    zeros = wanted.zeros_with(domain, [marginal.clique for marginal in marginals])
-    most = max(2 * wanted.most_cells, _SMALL)
-    return estimate(domain, marginals, start=start, zeros=zeros, most_cells=most)
+def _room(spent: float, most: int) -> int:
+    """How large a model may be once so much is spent."""
+    return max(int(most * min(spent, 1.0)), min(_SMALL, most))

@@ -13,7 +13,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.fits.meter import Meter
 from sfumato.synth._model.domain import Clique, Domain, Marginal
 from sfumato.synth._model.model import Model
-from sfumato.synth._model.trees import cells_of
+from sfumato.synth._model.room import size_of
 from sfumato.synth._private.cells import Cells
 
 __all__ = ["Learned", "Method", "Wanted", "silent"]
@@ -32,7 +32,7 @@ class Wanted:
 
     Attributes:
         workload: Sets of columns with the weight of each; empty: all pairs alike.
-        most_cells: How many cells the tables of the model may have in all.
+        most_cells: How large the model may be, and what is counted for it, in cells of `room.BYTES` bytes.
         zeros: For some columns, True for each cell that no row can be in.
     """
 
@@ -48,9 +48,9 @@ class Wanted:
         What is left out is kept to when rows are drawn.
         """
         kept = dict[Clique, NDArray[np.bool_]]()
-        limit = max(self.most_cells if most is None else most, cells_of(domain, cliques))
+        limit = max(self.most_cells if most is None else most, size_of(domain, cliques))
         for clique in sorted(self.zeros, key=lambda one: (domain.cells(one), one)):
-            if len(clique) == 1 or cells_of(domain, [*cliques, *kept, clique]) <= limit:
+            if len(clique) == 1 or size_of(domain, cliques, [*kept, clique]) <= limit:
                 kept[clique] = self.zeros[clique]
         return kept
 

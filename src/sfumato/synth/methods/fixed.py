@@ -11,17 +11,16 @@ from sfumato.fits.meter import Meter
 from sfumato.synth._model.contrasts import MOST_CELLS
 from sfumato.synth._model.domain import Clique, Domain, Marginal
 from sfumato.synth._model.estimating import Fitted, estimate
-from sfumato.synth._model.trees import cells_of
+from sfumato.synth._model.room import BYTES, Room, megabytes, size_of
 from sfumato.synth._private.cells import Cells
 from sfumato.synth._private.scores import likely_misfit
 from sfumato.synth.methods.base import Learned, Told, Wanted
-from sfumato.synth.methods.residual import measured, planned
+from sfumato.synth.methods.residual import NUMBERS, measured, planned
 
 __all__ = ["Fixed"]
 
 _ROUNDS = 4  # in which the model takes in more of the marginals
-_CELLS = 2**28  # of all marginals together
-_LARGE = 2**17  # cells that a model needs no more of, to be quick
+_LARGE = 2**19  # a model needs no larger size, to be quick
 
 
 class Fixed:
@@ -40,10 +39,13 @@ class Fixed:
         Raises:
             InvalidParameter: with what would work.
         """
-        cells = [domain.cells(clique) for clique, _ in wanted.workload]
-        if sum(cells) > _CELLS or max(cells) > MOST_CELLS:
+        if max(domain.cells(clique) for clique, _ in wanted.workload) > MOST_CELLS:
+            raise InvalidParameter("A set of columns of the workload has too many cells: name smaller ones.")
+        needed = _for_counts(domain, wanted) + size_of(domain, [(place,) for place in range(len(domain))])
+        if needed > wanted.most_cells:
             raise InvalidParameter(
-                "The workload has too many cells to be measured: name fewer sets of columns."
+                "The noisy counts of the workload are too many for this memory: "
+                f"give memory={megabytes(needed)}, or name fewer sets of columns."
             )
 
     def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:
@@ -61,30 +63,38 @@ class Fixed:
         return Learned([*single, *several], fitted.model, fitted.converged, independent=False)
 
 
+def _for_counts(domain: Domain, wanted: Wanted) -> int:
+    """What the noisy counts of a workload take, and those that get their noise in one go; in a model's cells.
+
+    A count is there as a part and in its marginal, and once more when it is written; 40 bytes more take the
+    exact sums and their noise while they are drawn.
+    """
+    sets = [domain.cells(clique) for clique, _ in wanted.workload]
+    cells = sum(sets) + sum(domain.sizes)
+    return -(-(24 * cells + 40 * min(cells, max(NUMBERS, *sets))) // BYTES)
+
+
 def _modelled(
     domain: Domain, single: Sequence[Marginal], several: Sequence[Marginal], wanted: Wanted
 ) -> Fitted:
     """A model of as many of the marginals as have room; those that it is furthest from come first."""
-    held, most = list(single), min(wanted.most_cells, _LARGE)
+    held, start = list(single), size_of(domain, [marginal.clique for marginal in single])
+    most = min(wanted.most_cells - _for_counts(domain, wanted), start + _LARGE)
     zeros = wanted.zeros_with(domain, [marginal.clique for marginal in held], most)
-    spare = cells_of(domain, zeros)
-    fitted = estimate(domain, held, zeros=zeros)
-    left = [marginal for marginal in several if domain.cells(marginal.clique) <= most]
+    fitted, room, left = estimate(domain, held, zeros=zeros), Room(domain), list(several)
     for turn in range(_ROUNDS):
-        off = [_beyond_noise(marginal, fitted) for marginal in left]
-        order = sorted(range(len(left)), key=lambda place: -off[place])
-        taken = set[int]()
-        room = spare + most * (turn + 1) // _ROUNDS
-        cliques = [*(marginal.clique for marginal in held), *zeros]
-        for place in order:
+        off = _beyond_noise(left, fitted)
+        taken, limit = set[int](), start + (most - start) * (turn + 1) // _ROUNDS
+        cliques = [marginal.clique for marginal in held]
+        for place in sorted(range(len(left)), key=lambda place: -off[place]):
+            clique = left[place].clique
             if off[place] <= 0 or (turn == 0 and len(taken) >= len(domain) - 1):
                 break
-            joined = [*cliques, left[place].clique]
-            if (turn > 0 or not _is_joined(domain, cliques, left[place].clique)) and cells_of(
-                domain, joined
-            ) <= room:
+            if turn == 0 and _is_joined(domain, [*cliques, *zeros], clique):
+                continue
+            if room.fits(cliques, clique, limit, list(zeros)):
                 taken.add(place)
-                cliques = joined
+                cliques.append(clique)
         if not taken and turn:
             break
         held += [left[place] for place in sorted(taken)]
@@ -93,10 +103,17 @@ def _modelled(
     return fitted
 
 
-def _beyond_noise(marginal: Marginal, fitted: Fitted) -> float:
-    """How far noisy counts are from the model's, beyond what their noise alone would do."""
-    off = float(np.abs(marginal.values - fitted.model.marginal(marginal.clique)).sum())
-    return off - likely_misfit(marginal.sigma, marginal.values.size)
+def _beyond_noise(marginals: Sequence[Marginal], fitted: Fitted) -> list[float]:
+    """How far noisy counts are from the model's, beyond what their noise alone would do.
+
+    Those that the model has only by too large a table are not looked at.
+    """
+    found = list[float]()
+    counts = fitted.model.marginals([marginal.clique for marginal in marginals])
+    for marginal, own in zip(marginals, counts, strict=True):
+        off = 0.0 if own is None else float(np.abs(marginal.values - own).sum())
+        found.append(off - likely_misfit(marginal.sigma, marginal.values.size))
+    return found
 
 
 def _is_joined(domain: Domain, cliques: Sequence[Clique], clique: Clique) -> bool:

@@ -9,6 +9,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import Meter
 from sfumato.synth._model.domain import Clique, Domain
 from sfumato.synth._model.estimating import estimate
+from sfumato.synth._model.room import megabytes, size_of
 from sfumato.synth._private.cells import Cells
 from sfumato.synth._private.scores import Candidates, if_independent
 from sfumato.synth.methods.base import Learned, Told, Wanted
@@ -35,9 +36,16 @@ class MST:
         Raises:
             InvalidParameter: with how much memory would do.
         """
-        large = sorted(domain.sizes)[-2:]
-        if len(large) == 2 and large[0] * large[1] > wanted.most_cells:
-            raise InvalidParameter("The largest pair of columns is too large for this memory: give more.")
+        # No tree of pairs has more cells than the one in which all are paired with the largest column.
+        largest = max(range(len(domain)), key=domain.sizes.__getitem__)
+        star = [
+            (min(largest, place), max(largest, place)) for place in range(len(domain)) if place != largest
+        ]
+        needed = size_of(domain, [*((place,) for place in range(len(domain))), *star])
+        if needed > wanted.most_cells:
+            raise InvalidParameter(
+                f"A tree of pairs may be too large for this memory: give memory={megabytes(needed)}."
+            )
 
     def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:
         """Measure single columns and a tree of pairs; see `Method`."""
@@ -53,10 +61,13 @@ class MST:
         start = estimate(domain, marginals, zeros=zeros).model
         ones = [start.marginal((place,)) for place in range(many)]
         left = list[Clique](itertools.combinations(range(many), 2))
-        scored = Candidates(cells, left).scores(range(len(left)), if_independent(ones, start.total, left))
-        part, edges = list(range(many)), [clique for clique in sorted(wanted.zeros) if len(clique) == 2]
-        for one, other in edges:
-            part = [part[one] if held == part[other] else held for held in part]
+        pairs = Candidates(cells, left, keep=False)
+        scored = pairs.scores(range(len(left)), if_independent(ones, start.total, left))
+        part, edges = list(range(many)), list[Clique]()
+        for one, other in (clique for clique in sorted(wanted.zeros) if len(clique) == 2):
+            if part[one] != part[other]:
+                edges.append((one, other))
+                part = [part[one] if held == part[other] else held for held in part]
         choices = len(set(part)) - 1
         for _ in range(choices):
             open_ = [at for at, (one, other) in enumerate(left) if part[one] != part[other]]

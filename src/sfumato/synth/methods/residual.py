@@ -22,14 +22,16 @@ from sfumato.synth._model.domain import Clique, Domain, Marginal
 from sfumato.synth._private.cells import Cells
 from sfumato.synth._private.residuals import residuals
 
-__all__ = ["Parts", "Plan", "learn", "measured", "planned"]
+__all__ = ["NUMBERS", "Parts", "Plan", "learn", "measured", "planned"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Objective: TypeAlias = Literal["sum", "max"]
 
+NUMBERS = 2**18
+"""That are measured in one go, unless a single part has more."""
+
 _PARTS = 2**50
 _SPARE = 2.0**-30  # what is kept back of the whole, so that shares rounded in any way stay within it
-_NUMBERS = 2**20  # that are measured in one go
 _ROUNDS = 500
 _CLOSE = 1e-3
 
@@ -180,7 +182,7 @@ def _in_groups(plan: Plan) -> Iterator[tuple[list[Clique], list[float]]]:
     group, size = list[Clique](), 0
     for part in sorted(needs, key=lambda one: (-needs[one], one)):
         numbers = math.prod(n - 1 for n in plan.domain.shape(part))
-        if group and (size + numbers > _NUMBERS or 4 * needs[part] < needs[group[0]]):
+        if group and (size + numbers > NUMBERS or 4 * needs[part] < needs[group[0]]):
             yield group, [needs[one] / needs[group[0]] for one in group]
             group, size = [], 0
         group.append(part)
