@@ -71,7 +71,7 @@ class Room:
             size = cells + _for_numbers(numbers + self.domain.cells(clique))
             if not any(home.issuperset(clique) for home in homes):
                 size += more.get(clique, 0 if len(clique) < 2 else limit)
-            if clique in own or (size <= limit and clique not in self._seen):
+            if clique in own or (size <= limit and self._seen.get(clique, 0) <= limit):
                 found.append(place)
             else:
                 close.append((size if len(clique) == 2 else 0, place))
