@@ -1,4 +1,4 @@
-"""What a model has room for: bounds against the best tree of all, and pairs in one walk against one by one."""
+"""What a model has room for: bounds against the best tree of all, and pairs in one walk."""
 
 import itertools
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SynthPlan", "planned", "workload_of"]
 
+
 @dataclass(frozen=True, slots=True)
 class SynthPlan:
     """What is fitted, and how.

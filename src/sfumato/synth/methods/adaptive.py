@@ -59,18 +59,17 @@ class Adaptive:
         if size_of(domain, [*single, least]) > _room(float(_MEASURING / _ROUNDS), most):
             raise InvalidParameter("No set of columns of the workload fits in this memory: give more.")
 
-    def together(self, columns: int, turn: int) -> int:
-        """How many sets of so many columns are chosen in a turn before the model is fitted again."""
-        return 1
+    def together(self, columns: int) -> Iterator[int]:  # noqa: ARG002 - others go by it
+        """Round by round, how many sets of so many columns are chosen before the model is fitted again."""
+        return itertools.repeat(1)
 
     def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:
         """Measure single columns, then what the model fits worst; see `Method`."""
-        rounds, turn = _Rounds(cells, meter, wanted), 0
+        rounds, together = _Rounds(cells, meter, wanted), self.together(len(cells.domain))
         told(float(rounds.spent))
         while rounds.spent < 1:
-            rounds.run(self.together(len(cells.domain), turn))
+            rounds.run(next(together))
             told(float(rounds.spent))
-            turn += 1
         return Learned(rounds.marginals, rounds.fitted.model, rounds.fitted.converged)
 
 
@@ -188,8 +187,9 @@ def _counts(model: Model, cliques: Sequence[Clique]) -> Iterator[NDArray[np.floa
             shape = model.domain.shape(clique)
             place = np.ravel_multi_index([rows[:, at] for at in clique], shape)
             drawn = np.bincount(place, minlength=model.domain.cells(clique)).reshape(shape)
-            counts = drawn * (model.total / _DRAWN)
-        yield counts
+            yield np.asarray(drawn * (model.total / _DRAWN), np.float64)
+        else:
+            yield counts
 
 
 def _spare(domain: Domain, wanted: Wanted) -> tuple[int, bool]:

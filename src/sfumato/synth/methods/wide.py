@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 from sfumato.synth.methods.adaptive import Adaptive
 
 __all__ = ["Wide"]
@@ -18,6 +21,6 @@ class Wide(Adaptive):
 
     name = "wide"
 
-    def together(self, columns: int, turn: int) -> int:
-        """All that a tree has in the first turn, then one for every ten columns."""
-        return max(columns - 1 if turn == 0 else columns // _EACH, 1)
+    def together(self, columns: int) -> Iterator[int]:
+        """All that a tree has in the first round, then one for every ten columns."""
+        return itertools.chain([max(columns - 1, 1)], itertools.repeat(max(columns // _EACH, 1)))
