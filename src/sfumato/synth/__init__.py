@@ -6,6 +6,7 @@ from sfumato import synth
 people = synth.fit(session, "people", epsilon=1, delta=1e-9)
 people.sample(1000)                                         # an Arrow table
 people.marginal(["age", "sex"])                             # the model's own counts, with error bars
+people.estimate("SELECT AVG(age) FROM people")              # the same for questions
 ```
 
 The whole fit is one purchase; rows are drawn from it free, as often as one likes.
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sfumato.synth.checked import CheckQuote, SynthCheck
     from sfumato.synth.checking import check, quote_check
     from sfumato.synth.constraints import Determines, Never, Totals
+    from sfumato.synth.estimates import Estimated
     from sfumato.synth.files import load, save
     from sfumato.synth.fitting import SynthQuote, fit, quote
     from sfumato.synth.leveling import LevelCounts, LevelsQuote, levels, quote_levels
@@ -32,6 +34,7 @@ _HOMES = {
     "checked": "CheckQuote SynthCheck",
     "checking": "check quote_check",
     "constraints": "Determines Never Totals",
+    "estimates": "Estimated",
     "files": "load save",
     "fitting": "SynthQuote fit quote",
     "leveling": "LevelCounts LevelsQuote levels quote_levels",
@@ -43,6 +46,7 @@ __all__ = [
     "METHODS",
     "CheckQuote",
     "Determines",
+    "Estimated",
     "LevelCounts",
     "LevelsQuote",
     "Never",

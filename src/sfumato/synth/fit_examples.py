@@ -201,8 +201,9 @@ def _line(found: Released, texts: Mapping[int, Sequence[str]]) -> NDArray[np.flo
     """What was released, in as many numbers whatever was chosen.
 
     The sizes of units; for each fine cell of each column its coarse one, its weight, the counts of the model
-    and of the measured ones; and how often each pair and triple of columns was measured. Of columns whose
-    texts are found, those of each text that one of the tables has, 0 where it was not shown.
+    and of the measured ones, and its own noisy count; and how often each pair and triple of columns was
+    measured. Of columns whose texts are found, those of each text that one of the tables has, 0 where it was
+    not shown.
     """
     model, marginals = found.learned.model, found.learned.marginals
     parts = [found.sizes, np.array([model.total])]
@@ -214,12 +215,13 @@ def _line(found: Released, texts: Mapping[int, Sequence[str]]) -> NDArray[np.flo
                 counts = marginal.values.sum(axis=rest)
                 weight = counts.size / (marginal.values.size * marginal.sigma**2)
                 sums, weights = sums + weight * counts, weights + weight
+        fine = found.fine[at].values if at in found.fine else np.zeros(len(cut.place))
         told = np.array(
-            [cut.place, cut.weight, model.marginal((at,))[cut.place], (sums / weights)[cut.place]]
+            [cut.place, cut.weight, model.marginal((at,))[cut.place], (sums / weights)[cut.place], fine]
         )
         if at in texts:
             known = found.found[at]
-            of_texts = [told[:, known.index(text)] if text in known else np.zeros(4) for text in texts[at]]
+            of_texts = [told[:, known.index(text)] if text in known else np.zeros(5) for text in texts[at]]
             told = np.array([*of_texts, *told[:, len(known) :].T])
         parts.append(np.ravel(told))
     measured = [marginal.clique for marginal in marginals]

@@ -18,11 +18,12 @@ from sfumato.fits.paying import delta_of, gaussian_purchase, note_of, units_told
 from sfumato.fits.searching import gate_of, search_price
 from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, show
-from sfumato.synth._model.domain import Domain
+from sfumato.synth._model.domain import Domain, Marginal
 from sfumato.synth._private.cells import Cells
 from sfumato.synth._private.texts import complete, found_texts
 from sfumato.synth.columns.coarse import WIDE, as_it_is, coarse
 from sfumato.synth.methods.base import Learned, Told, silent
+from sfumato.synth.methods.independent import measured
 from sfumato.synth.planning import SynthPlan, planned
 from sfumato.synth.released import Released, knowing
 from sfumato.synth.synthesizer import Synthesizer
@@ -285,20 +286,15 @@ def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent)
         share -= _SIZES
         sizes = meter.noisy(unit_sizes(read, plan.wanted.max_rows), _SIZES)
     wide = [place for place, column in enumerate(columns) if column.size > WIDE]
-    cuts = [as_it_is(column) for column in columns]
+    cuts, fine = [as_it_is(column) for column in columns], dict[int, Marginal]()
     if wide:
         share -= _DENSITIES
         domain = Domain(tuple(column.name for column in columns), tuple(column.size for column in columns))
         every, each = Cells(domain, codes, max_rows=most, exchange=exchange), _DENSITIES / len(wide)
         for place in wide:
-            counts = meter.noisy(every.counts((place,)), each)
-            cuts[place] = coarse(
-                columns[place],
-                counts,
-                meter.sigma(plan.wanted.max_rows, each),
-                WIDE,
-                plan.constraints.allowed(place),
-            )
+            fine[place] = counts = measured(every, meter, (place,), each)
+            allowed = plan.constraints.allowed(place)
+            cuts[place] = coarse(columns[place], counts.values, counts.sigma, WIDE, allowed)
     cells = Cells(
         Domain(tuple(column.name for column in columns), tuple(cut.size for cut in cuts)),
         [cut.codes(code) for cut, code in zip(cuts, codes, strict=True)],
@@ -308,8 +304,8 @@ def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent)
     wishes = replace(plan.wishes, zeros=plan.constraints.zeros(cuts))
     learned = plan.method.learn(cells, meter.part(share), wishes, told)
     kept = plan.constraints.totals.raked(learned.model)
-    learned = Learned(learned.marginals, kept, learned.converged, learned.independent)
-    return Released(cells.domain, tuple(cuts), learned, sizes, found)
+    learned = Learned(learned.marginals, kept, learned.converged, learned.parts)
+    return Released(cells.domain, tuple(cuts), learned, sizes, fine, found)
 
 
 def unit_sizes(read: RowsRead, most: int) -> Total:

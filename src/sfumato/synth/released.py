@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.synth._model.domain import Domain, Marginal
+from sfumato.synth._model.domain import Clique, Domain, Marginal
 from sfumato.synth._model.model import Model
 from sfumato.synth.columns.coarse import Coarse
 from sfumato.synth.columns.fine import Fine
@@ -33,6 +33,7 @@ class Released(NamedTuple):
         cuts: Which fine cells are in each of them.
         learned: The noisy counts and the model.
         sizes: About how many units have 1 row, 2 rows, …
+        fine: The noisy counts of fine cells, of columns that are held in coarse ones, by their place.
         found: The common texts of columns whose values nobody listed, by the place of the column.
     """
 
@@ -40,6 +41,7 @@ class Released(NamedTuple):
     cuts: tuple[Coarse, ...]
     learned: Learned
     sizes: NDArray[np.float64]
+    fine: Mapping[int, Marginal]
     found: Mapping[int, tuple[str, ...]] = {}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -49,9 +51,13 @@ class Released(NamedTuple):
             "sizes": self.sizes,
             "sigmas": np.array([marginal.sigma for marginal in marginals], np.float64),
             "converged": np.array([self.learned.converged]),
-            "independent": np.array([self.learned.independent]),
             "measured": np.array([len(marginals)]),
+            "parts": _padded(list(self.learned.parts)),
+            "part sigmas": np.array(list(self.learned.parts.values()), np.float64),
+            "fine": np.array(list(self.fine), np.int64),
+            "fine sigmas": np.array([marginal.sigma for marginal in self.fine.values()], np.float64),
         }
+        found |= {f"fine {at}": marginal.values for at, marginal in self.fine.items()}
         for at, texts in self.found.items():
             written = [text.encode() for text in texts]
             found[f"texts {at}"] = np.frombuffer(b"".join(written), np.uint8)
@@ -83,12 +89,27 @@ class Released(NamedTuple):
                 if name.startswith("model ")
             },
         )
-        learned = Learned(marginals, model, bool(arrays["converged"][0]), bool(arrays["independent"][0]))
+        cliques = [tuple(int(place) for place in line if place >= 0) for line in arrays["parts"]]
+        parts = dict(zip(cliques, map(float, arrays["part sigmas"]), strict=True))
+        learned = Learned(marginals, model, bool(arrays["converged"][0]), parts)
         found = {at: _texts(arrays, at) for at in range(len(names)) if f"texts {at}" in arrays}
-        return cls(domain, cuts, learned, np.asarray(arrays["sizes"]), found)
+        fine = {
+            int(at): Marginal((int(at),), np.asarray(arrays[f"fine {at}"]), float(sigma))
+            for at, sigma in zip(arrays["fine"], arrays["fine sigmas"], strict=True)
+        }
+        return cls(domain, cuts, learned, np.asarray(arrays["sizes"]), fine, found)
 
 
 def _texts(arrays: Mapping[str, NDArray[Any]], at: int) -> tuple[str, ...]:
     written = np.asarray(arrays[f"texts {at}"]).astype(np.uint8).tobytes()
     ends = [0, *np.asarray(arrays[f"ends {at}"]).tolist()]
     return tuple(written[start:end].decode() for start, end in pairwise(ends))
+
+
+def _padded(cliques: Sequence[Clique]) -> NDArray[np.int64]:
+    """Cliques as lines of one array, with -1 after the last place of each."""
+    most = max((len(clique) for clique in cliques), default=0)
+    found = np.full((len(cliques), most), -1, np.int64)
+    for line, clique in zip(found, cliques, strict=True):
+        line[: len(clique)] = clique
+    return found

@@ -6,7 +6,7 @@ import os
 import textwrap
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sfumato.fits.kept import Kept
     from sfumato.ledger import Receipt
     from sfumato.purchase import Bought
+    from sfumato.synth.estimates import Estimated
     from sfumato.synth.planning import SynthPlan
     from sfumato.synth.report import Report
 
@@ -142,6 +143,44 @@ class Synthesizer:
             InvalidParameter: if there is no such column, or they have too many cells together.
         """
         return marginal_table(self.released, self.columns, _listed(columns), level)
+
+    def estimate(self, sql: str, *, parameters: Any = None) -> Estimated:
+        """Answer a question by the model, with intervals that follow from the noisy counts: free.
+
+        ```python
+        people.estimate("SELECT sex, COUNT(*) AS n, AVG(income) AS income FROM people GROUP BY sex")
+        ```
+
+        Args:
+            sql: COUNT, SUM and AVG over rows that satisfy WHERE, by GROUP BY.
+            parameters: Values for its `?`, `$1` and `$name`.
+
+        Returns:
+            `table` with the estimates, `interval()`, and in `notes` where intervals come from; of a single
+            number `estimate`, `low` and `high`. There is no interval where columns were not measured
+            together.
+
+        Raises:
+            QueryRefused: for another question, with what would work.
+            InvalidParameter: if its columns have too many cells together.
+
+        Privacy:
+            Post-processing of what the fit released; no row is read.
+        """
+        from sfumato.synth.estimates import estimated
+
+        most = len(self.released.sizes)
+        rows = "the rows that were read"
+        if self.unit:
+            rows += f", at most {most} of each {self.unit}"
+        return estimated(
+            sql,
+            table=self.table,
+            columns=self.columns,
+            released=self.released,
+            rows=rows,
+            parameters=parameters,
+        )
 
     def picture(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """How many rows the model gives each value or bin of each column, the first 24 of them.

@@ -24,7 +24,7 @@ from sfumato.plan.expressions.tree import (
 )
 from sfumato.synth._rules.values import Values
 
-__all__ = ["Condition", "Follows", "Rule", "constants_of", "is_plain", "rule_from_data"]
+__all__ = ["Condition", "Follows", "Rule", "constants_of", "is_plain", "rule_from_data", "turns_at_constants"]
 
 Bools = NDArray[np.bool_]
 _FREE = object()
@@ -193,19 +193,20 @@ def is_plain(expression: Expression) -> bool:
     arguments, function = expression.arguments, expression.function
     varying = [argument for argument in arguments if names_of(argument)]
     if function in ("equal", "not_equal", "in"):
-        return _turns_at_constants(expression)
-    if function == "multiply":
-        return len(varying) <= 1 and all(map(is_plain, arguments))
-    if function in ("and", "or") and sum(not _turns_at_constants(argument) for argument in arguments) > 1:
+        return turns_at_constants(expression)
+    if function in ("multiply", "divide"):
+        is_linear = len(varying) <= 1 and (function == "multiply" or not names_of(arguments[1]))
+        return is_linear and all(map(is_plain, arguments))
+    if function in ("and", "or") and sum(not turns_at_constants(argument) for argument in arguments) > 1:
         return False
     return function in _PLAIN and all(map(is_plain, arguments))
 
 
-def _turns_at_constants(expression: Expression) -> bool:
+def turns_at_constants(expression: Expression) -> bool:
     """Whether columns are compared with constants alone, each as it is."""
     if not isinstance(expression, Call):
         return True
     varying = [argument for argument in expression.arguments if names_of(argument)]
     if expression.function in ("and", "or", "not"):
-        return all(map(_turns_at_constants, varying))
+        return all(map(turns_at_constants, varying))
     return len(varying) <= 1 and all(isinstance(argument, Column) for argument in varying)

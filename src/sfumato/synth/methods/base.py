@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -62,13 +63,14 @@ class Learned(NamedTuple):
         marginals: All noisy counts, in the order in which they were bought.
         model: What follows from them.
         converged: Whether the model is as close to them as it can be.
-        independent: Whether the noise of each count is independent of all others'.
+        parts: Where marginals share their noise, the standard deviation of that of each part of them, as
+            `residual.Parts` has it; empty: each count has noise of its own.
     """
 
     marginals: Sequence[Marginal]
     model: Model
     converged: bool
-    independent: bool = True
+    parts: Mapping[Clique, float] = MappingProxyType({})
 
 
 class Method(Protocol):

@@ -60,7 +60,7 @@ class Fixed:
         single = [parts.marginal((place,)) for place in range(len(domain))]
         several = [parts.marginal(clique) for clique in weights if len(clique) > 1]
         fitted = _modelled(domain, single, several, wanted)
-        return Learned([*single, *several], fitted.model, fitted.converged, independent=False)
+        return Learned([*single, *several], fitted.model, fitted.converged, parts.sigmas)
 
 
 def _for_counts(domain: Domain, wanted: Wanted) -> int:
