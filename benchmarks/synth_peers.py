@@ -142,7 +142,6 @@ class Fit:
             ]
             clique = open_[self.choose(scores, epsilon, max(weights.values()))]
             self.measure(clique, sigma)
-            print(f"{time.process_time():.0f} {used / self.rho:.3f} {clique}", file=sys.stderr, flush=True)
             model = self.estimate(model)
             moved = np.abs(np.asarray(model.project(clique).datavector()) - expected[clique]).sum()
             if moved <= noise * true[clique].size:
@@ -156,11 +155,7 @@ class Fit:
         """A model's counts of all columns and pairs, passed along its junction tree with NumPy."""
         tree, _ = self.mbi.junction_tree.make_junction_tree(self.domain, [tuple(c) for c in model.cliques])
         nodes, total = [tuple(node) for node in tree.nodes], float(model.total)
-        beliefs = self.mbi.marginal_oracles.message_passing_stable(model.potentials.expand(nodes), total)
-        tables = {
-            node: np.asarray(beliefs.project(node).datavector(flatten=False), np.float64) / total
-            for node in nodes
-        }
+        tables = self._beliefs(tree, nodes, model)
         axis = {name: at for at, name in enumerate(self.domain.attributes)}
         here = len(axis)  # the axis of the column that is carried along
         found: dict[tuple[str, ...], Any] = {}
@@ -196,6 +191,34 @@ class Fit:
             for clique in [(name,) for name in axis] + list(itertools.combinations(axis, 2))
         }
 
+    def _beliefs(self, tree: Any, nodes: list[Any], model: Any) -> dict[Any, Any]:
+        """A model's shares by node of its junction tree: sums of potentials, passed along it."""
+        logs = {node: np.zeros([self.domain[name] for name in node]) for node in nodes}
+        for clique, factor in model.potentials.tables.items():
+            node = next(node for node in nodes if set(clique) <= set(node))
+            logs[node] += _spread(np.asarray(factor.values, np.float64), factor.domain.attributes, node)
+        said: dict[Any, Any] = {}
+
+        def message(one: Any, other: Any) -> Any:
+            if (one, other) not in said:
+                logged = logs[one] + sum(
+                    _spread(*message(near, one), one)
+                    for near in map(tuple, tree.neighbors(one))
+                    if near != other
+                )
+                kept = [name for name in one if name in other]
+                gone = tuple(at for at, name in enumerate(one) if name not in other)
+                said[one, other] = logsumexp(logged, axis=gone), kept
+            return said[one, other]
+
+        tables = {}
+        for node in nodes:
+            logged = logs[node] + sum(
+                _spread(*message(near, node), node) for near in map(tuple, tree.neighbors(node))
+            )
+            tables[node] = np.exp(logged - logsumexp(logged))
+        return tables
+
     @staticmethod
     def _carried(
         tables: dict[Any, Any],
@@ -219,6 +242,21 @@ class Fit:
         parent = np.einsum(tables[other], beside, kept)
         ratio = np.divide(joint, parent, out=np.zeros_like(joint), where=parent > 0)
         return np.einsum(ratio, [here, *kept], tables[other], beside, [here, *beside]), name
+
+
+def _spread(values: Any, names: Any, node: Any) -> Any:
+    """Values by some columns of a node, shaped so that they add to a table by all of them."""
+    order = [name for name in node if name in names]
+    turned = np.transpose(values, [list(names).index(name) for name in order])
+    sizes = iter(turned.shape)
+    return turned.reshape([next(sizes) if name in names else 1 for name in node])
+
+
+def logsumexp(logs: Any, axis: Any = None) -> Any:
+    """The logarithm of a sum of exponentials along some axes."""
+    most = np.max(logs, axis=axis, keepdims=True)
+    summed = np.log(np.sum(np.exp(logs - most), axis=axis, keepdims=True)) + most
+    return np.squeeze(summed, axis=axis)
 
 
 def peak() -> float:
