@@ -67,6 +67,21 @@ def test_a_text_of_one_unit_is_nowhere(made: sf.synth.Synthesizer, tmp_path: Any
     assert again.sample(50, seed=1).equals(made.sample(50, seed=1))
 
 
+def test_a_quote_says_how_common_a_text_must_be() -> None:
+    for times, found in ((2, True), (Fraction(1, 2), False)):
+        with session_of(table(5), columns=COLUMNS) as session:
+            quoted = sf.synth.quote(session, epsilon=5, delta="1e-6")
+            assert quoted.least_units is not None
+            assert f"from about {quoted.least_units:,.0f} units on" in " ".join(str(quoted).split())
+            many = int(quoted.least_units * times)
+        rows = pa.table({"who": np.arange(many), "note": ["same"] * many, "age": [1] * many})
+        with session_of(rows, columns=COLUMNS) as session:
+            values = fitted(session, epsilon=5, delta="1e-6").columns[0].values
+            assert values is not None
+            assert ("same" in values) == found
+            assert sf.synth.quote(session, epsilon=5, delta="1e-6", columns=["age"]).least_units is None
+
+
 def test_what_is_paid_is_what_was_named_and_the_same_fit_is_free() -> None:
     with session_of(table(50), columns=COLUMNS) as session:
         quoted = sf.synth.quote(session, epsilon=2, delta="1e-6")

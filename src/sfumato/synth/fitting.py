@@ -20,7 +20,7 @@ from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, show
 from sfumato.synth._model.domain import Domain, Marginal
 from sfumato.synth._private.cells import Cells
-from sfumato.synth._private.texts import complete, found_texts
+from sfumato.synth._private.texts import complete, found_texts, least_units
 from sfumato.synth.columns.coarse import WIDE, as_it_is, coarse
 from sfumato.synth.methods.base import Learned, Told, silent
 from sfumato.synth.methods.independent import measured
@@ -146,6 +146,8 @@ def quote(
     wanted, spare = _purchase(session, table, plan, epsilon, delta)
     assert wanted.memo.epsilon is not None
     assert wanted.memo.delta is not None
+    paid, risk = _price(wanted.memo.epsilon, wanted.memo.delta, searches=plan.searches)
+    meter = Meter.alone(paid, exchange=plan.wanted.exchange, risk=risk)
     return SynthQuote(
         table=plan.wanted.table,
         columns=tuple(column.name for column in plan.columns),
@@ -156,6 +158,7 @@ def quote(
         max_rows=plan.wanted.max_rows if plan.wanted.has_units else None,
         note=note_of(session, wanted),
         delta_told="" if spare is None else spare.told,
+        least_units=least_units(plan.columns, meter, plan.wanted.max_rows, _SEARCHES),
     )
 
 
@@ -173,6 +176,8 @@ class SynthQuote:
         max_rows: How many rows of a unit are read, at most; None: each row is a unit.
         note: What the ledger says: that it is on record, or more than what is left; else empty.
         delta_told: Where delta comes from, if nobody named it.
+        least_units: About how many units must have a text that nobody listed for it to be shown; None: all
+            values are declared.
     """
 
     table: str
@@ -184,6 +189,7 @@ class SynthQuote:
     max_rows: int | None
     note: str
     delta_told: str = ""
+    least_units: float | None = None
 
     def __str__(self) -> str:
         """Such as `A synthetic people, 4 columns, adaptive: epsilon 1, delta 1e-09 for the whole fit`."""
@@ -191,8 +197,11 @@ class SynthQuote:
         many = f"{len(self.columns)} column{'s' if len(self.columns) > 1 else ''}"
         cost = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}{told}"
         said = f"A synthetic {self.table}, {many}, {self.method}: {cost} for the whole fit."
-        rows = units_told(self.max_rows)
-        return textwrap.fill(" ".join(part for part in (said, rows, self.note) if part), _WIDTH)
+        rows, texts = units_told(self.max_rows), ""
+        if self.least_units is not None:
+            whose = "rows" if self.max_rows is None else "units"
+            texts = f"Texts that nobody listed are shown from about {self.least_units:,.0f} {whose} on."
+        return textwrap.fill(" ".join(part for part in (said, rows, texts, self.note) if part), _WIDTH)
 
     def __repr__(self) -> str:
         return str(self)

@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.fits.meter import Meter
-from sfumato.fits.searching import Sought
+from sfumato.fits.searching import Sought, threshold
 from sfumato.session.reading import RowsRead
 from sfumato.session.rows_wanted import LONGEST, Plain, Texts
 from sfumato.synth.columns.fine import MOST_FOUND, Fine
 
-__all__ = ["complete", "found_texts", "sought"]
+__all__ = ["complete", "found_texts", "least_units", "sought"]
 
 
 def sought(read: RowsRead, place: int, most: int) -> Sought:
@@ -63,6 +63,15 @@ def found_texts(
         common = sorted(shown, key=lambda text: (-shown[text], text))[: MOST_FOUND - 1]
         found[place] = tuple(sorted(common))
     return found
+
+
+def least_units(columns: Sequence[Fine], meter: Meter, most: int, share: Fraction) -> float | None:
+    """How many units a text needs to be shown half of the time: public. None: no texts are searched for."""
+    many = sum(column.is_open for column in columns)
+    if not many:
+        return None
+    mechanism = meter.mechanism(Sought((), np.zeros(0), most).sensitivity, share / many)
+    return threshold(mechanism, most, meter.risk / many)
 
 
 def complete(columns: Sequence[Fine], read: RowsRead) -> RowsRead:
