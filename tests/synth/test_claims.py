@@ -63,6 +63,16 @@ UNITS = (
     sf.PrivacyUnit("who", max_rows=3),
     sf.PrivacyUnit("who", max_rows=2, adjacency="exchange"),
 )
+RULES = (  # that can all be kept together; the rows that are drawn break them as they like
+    ({"few"}, "few < 3"),
+    ({"many"}, "many >= 0 AND many < 400"),
+    ({"pay"}, "pay > 2.5"),
+    ({"day"}, "day > DATE '2024-01-02'"),
+    ({"few", "sex"}, "few > 0 OR sex = 'F'"),
+    ({"few", "day"}, "day < DATE '2024-01-05' OR few = 2"),
+    ({"few", "on"}, sf.synth.Never({"few": 1, "on": True})),
+    ({"sex", "on"}, sf.synth.Determines("sex", "on", {"F": True})),
+)
 ANSWERS = ("noise", "nothing", "all", "none", "wild", "any size", "plenty")
 
 
@@ -153,7 +163,8 @@ def neighbours(draw, method):
     names = [str(name) for name in draw.permutation(NARROW)[: draw.integers(0, 4)]]
     names += [str(draw.choice(BROAD))] if not names or draw.integers(3) == 0 else []
     workload = [names[:3], names[-1:]] if draw.integers(2) else None
-    plan = plan_of(unit, COLUMNS, columns=names, method=method, workload=workload)
+    rules = [rule for needed, rule in RULES if needed <= set(names) and draw.integers(4)]
+    plan = plan_of(unit, COLUMNS, columns=names, method=method, workload=workload, constraints=rules)
     size, most = int(draw.choice([0, 1, 2, 17, 60])), plan.wanted.max_rows
     whose = np.arange(size) // most if draw.integers(2) else np.arange(size)
     rows = [cells_of(draw, column, size) for column in plan.columns]
