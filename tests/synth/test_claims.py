@@ -100,7 +100,6 @@ def test_a_planted_bug_is_seen(mutant, name):
         ("the exact number of rows", ONE, 500),
         ("the exact number of rows", ADAPTIVE, 500),
         ("bins by exact counts", WIDE, 500),
-        ("counts as if a unit had one row", WIDE, 1000),
         ("half the noise", ONE, 4000),
     ],
 )
