@@ -20,6 +20,7 @@ from benchmarks.synth_adult import NUMBERS, Adult, adult, area, variation
 from benchmarks.synth_marginals import closed_form, counted
 from benchmarks.synth_peers import peak
 from benchmarks.synth_runs import DELTA, runs
+from benchmarks.synth_tables import linked
 
 EPSILONS = (0.1, 1.0, 10.0)
 FIGURES = {"cpu": "<=", "megabytes": "<=", "variation": "<=", "auc": ">="}
@@ -129,7 +130,7 @@ def main(method: str, epsilon: str) -> None:
     )
 
 
-PARTS = (quality, closed_form, counted)
+PARTS = (quality, closed_form, counted, linked)
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

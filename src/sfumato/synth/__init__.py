@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from sfumato.synth.checking import check, quote_check
     from sfumato.synth.constraints import Determines, Never, Totals
     from sfumato.synth.estimates import Estimated
-    from sfumato.synth.files import load, save
+    from sfumato.synth.files import load, load_tables, save
     from sfumato.synth.fitting import SynthQuote, fit, quote
     from sfumato.synth.leveling import LevelCounts, LevelsQuote, levels, quote_levels
+    from sfumato.synth.linked import TablesQuote, quote_tables, tables
+    from sfumato.synth.linked_tables import SyntheticTables
     from sfumato.synth.methods import METHODS
     from sfumato.synth.synthesizer import Synthesizer
 
@@ -35,9 +37,11 @@ _HOMES = {
     "checking": "check quote_check",
     "constraints": "Determines Never Totals",
     "estimates": "Estimated",
-    "files": "load save",
+    "files": "load load_tables save",
     "fitting": "SynthQuote fit quote",
     "leveling": "LevelCounts LevelsQuote levels quote_levels",
+    "linked": "TablesQuote quote_tables tables",
+    "linked_tables": "SyntheticTables",
     "methods": "METHODS",
     "synthesizer": "Synthesizer",
 }
@@ -53,15 +57,20 @@ __all__ = [
     "SynthCheck",
     "SynthQuote",
     "Synthesizer",
+    "SyntheticTables",
+    "TablesQuote",
     "Totals",
     "check",
     "fit",
     "levels",
     "load",
+    "load_tables",
     "quote",
     "quote_check",
     "quote_levels",
+    "quote_tables",
     "save",
+    "tables",
 ]
 
 __getattr__, __dir__ = lazy(globals(), _HOMES)

@@ -37,8 +37,11 @@ class Example:
 def examples() -> tuple[Example, ...]:
     """The examples of all releases of this package."""
     from sfumato.synth.fit_examples import fits
+    from sfumato.synth.linked_examples import linked_fits
 
     root = importlib.import_module("sfumato.synth")
     modules = [importlib.import_module(f"sfumato.synth.{home}") for home in sorted(root._HOMES)]
     listed = [example for module in modules for example in getattr(module, "examples", tuple)()]
-    return (*listed, *(Example(fit.name, fit.claim, fit.draw) for fit in fits()))
+    one = (Example(fit.name, fit.claim, fit.draw) for fit in fits())
+    two = (Example(fit.name, fit.loss, fit.draw) for fit in linked_fits())
+    return (*listed, *one, *two)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,12 +19,14 @@ from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.synth.columns.fine import Fine
 from sfumato.synth.columns.ids import Id
 from sfumato.synth.constraints import Constraints
+from sfumato.synth.linked_tables import LinkedReleased, SyntheticTables
+from sfumato.synth.linking import Link
 from sfumato.synth.released import Released
 from sfumato.synth.synthesizer import Synthesizer
 
-__all__ = ["load", "save"]
+__all__ = ["load", "load_tables", "save"]
 
-_FORMAT, _VERSION = "sfumato synthesizer", 1
+_FORMAT, _LINKED, _VERSION = "sfumato synthesizer", "sfumato synthesizer of two tables", 1
 _SCHEMA = pa.schema(
     [
         ("name", pa.string()),
@@ -33,8 +37,8 @@ _SCHEMA = pa.schema(
 )
 
 
-def save(synthesizer: Synthesizer, path: str | os.PathLike[str]) -> None:
-    """Write a synthesizer to a file that `load` reads back: an Arrow file, with its facts as JSON inside.
+def save(synthesizer: Synthesizer | SyntheticTables, path: str | os.PathLike[str]) -> None:
+    """Write a synthesizer to an Arrow file, with facts as JSON, that `load` or `load_tables` reads back.
 
     It holds what is declared of each column, the price, and all that the fit released: no row, no key and no
     budget. The file is written whole or not at all.
@@ -46,32 +50,27 @@ def save(synthesizer: Synthesizer, path: str | os.PathLike[str]) -> None:
     Raises:
         InvalidParameter: if it is no synthesizer, or the file cannot be written.
     """
-    if not isinstance(synthesizer, Synthesizer):
+    if not isinstance(synthesizer, Synthesizer | SyntheticTables):
         raise InvalidParameter(f"save takes a Synthesizer, not {type(synthesizer).__name__}.")
-    facts = {
-        "format": _FORMAT,
+    facts: dict[str, Any] = {
         "version": _VERSION,
-        "table": synthesizer.table,
-        "columns": [column.to_dict() for column in synthesizer.columns],
         "method": synthesizer.method,
         "epsilon": str(synthesizer.epsilon),
         "delta": str(synthesizer.delta),
-        "unit": synthesizer.unit,
-        "ids": [list(one) for one in synthesizer.ids],
-        "constraints": synthesizer.constraints.to_data(),
         "receipt": None if synthesizer.receipt is None else synthesizer.receipt.number,
     }
-    lines = [_line(name, array) for name, array in synthesizer.released.to_arrays().items()]
-    schema = _SCHEMA.with_metadata({"sfumato": json.dumps(facts)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, schema) as file:
-        file.write_table(pa.Table.from_pylist(lines, schema))
-    try:
-        write_whole(path, sink.getvalue().to_pybytes())
-    except OSError:
-        raise InvalidParameter(
-            f"{Path(path)} cannot be written: it must be a file in an existing folder."
-        ) from None
+    if isinstance(synthesizer, SyntheticTables):
+        facts |= {"format": _LINKED, "link": synthesizer.link.to_dict()}
+    else:
+        facts |= {
+            "format": _FORMAT,
+            "table": synthesizer.table,
+            "columns": [column.to_dict() for column in synthesizer.columns],
+            "unit": synthesizer.unit,
+            "ids": [list(one) for one in synthesizer.ids],
+            "constraints": synthesizer.constraints.to_data(),
+        }
+    _write(path, facts, synthesizer.released.to_arrays())
 
 
 def load(path: str | os.PathLike[str]) -> Synthesizer:
@@ -83,18 +82,10 @@ def load(path: str | os.PathLike[str]) -> Synthesizer:
     Raises:
         InvalidValue: if the file is no synthesizer, or one of another version.
     """
-    place = Path(path)
-    try:
-        with pa.OSFile(str(place), "rb") as stream:
-            table = pa.ipc.open_file(stream).read_all()
-        facts = json.loads((table.schema.metadata or {})[b"sfumato"])
-        if facts["format"] != _FORMAT or facts["version"] != _VERSION:
-            raise ValueError("another format")
+    with _reading(path, _FORMAT) as (facts, arrays):
         columns = tuple(Fine.from_dict(column) for column in facts["columns"])
-        arrays = {line["name"]: _array(line) for line in table.to_pylist()}
         released = Released.from_arrays(tuple(column.name for column in columns), arrays)
-        if any(len(cut.place) != column.size for cut, column in zip(released.cuts, columns, strict=True)):
-            raise ValueError("cells that are none of the columns'")
+        _check(released, columns)
         return Synthesizer(
             table=str(facts["table"]),
             columns=columns,
@@ -107,6 +98,62 @@ def load(path: str | os.PathLike[str]) -> Synthesizer:
             constraints=Constraints.from_data(columns, facts["constraints"]),
             ids=[_id(one) for one in facts.get("ids", [])],
         )
+
+
+def load_tables(path: str | os.PathLike[str]) -> SyntheticTables:
+    """The synthesizer of two tables that `save` wrote; see `load`.
+
+    Raises:
+        InvalidValue: if the file holds none, or one of another version.
+    """
+    with _reading(path, _LINKED) as (facts, arrays):
+        link = Link.from_dict(facts["link"])
+        released = LinkedReleased.from_arrays(link, arrays)
+        _check(released.joined, link.columns)
+        _check(released.childless, link.parents)
+        return SyntheticTables(
+            link=link,
+            method=str(facts["method"]),
+            epsilon=Fraction(facts["epsilon"]),
+            delta=Fraction(facts["delta"]),
+            released=released,
+            receipt=None,
+        )
+
+
+def _check(released: Released, columns: tuple[Fine, ...]) -> None:
+    if any(len(cut.place) != column.size for cut, column in zip(released.cuts, columns, strict=True)):
+        raise ValueError("cells that are none of the columns'")
+
+
+def _write(path: str | os.PathLike[str], facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Write facts and arrays, whole or not at all."""
+    lines = [_line(name, array) for name, array in arrays.items()]
+    schema = _SCHEMA.with_metadata({"sfumato": json.dumps(facts)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as file:
+        file.write_table(pa.Table.from_pylist(lines, schema))
+    try:
+        write_whole(path, sink.getvalue().to_pybytes())
+    except OSError:
+        raise InvalidParameter(
+            f"{Path(path)} cannot be written: it must be a file in an existing folder."
+        ) from None
+
+
+@contextmanager
+def _reading(
+    path: str | os.PathLike[str], format_: str
+) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]]]]:
+    """The facts and arrays of a file; whatever is wrong with them is said in one way."""
+    place = Path(path)
+    try:
+        with pa.OSFile(str(place), "rb") as stream:
+            table = pa.ipc.open_file(stream).read_all()
+        facts = json.loads((table.schema.metadata or {})[b"sfumato"])
+        if facts["format"] != format_ or facts["version"] != _VERSION:
+            raise ValueError("another format")
+        yield facts, {line["name"]: _array(line) for line in table.to_pylist()}
     except OSError:
         raise InvalidValue(f"{place} cannot be read: no such file.") from None
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException):

@@ -25,7 +25,7 @@ from sfumato.synth.fitting import released
 from sfumato.synth.planning import SynthPlan, planned
 from sfumato.synth.released import Released
 
-__all__ = ["SynthFit", "fits", "plan_of", "read_of"]
+__all__ = ["SynthFit", "fits", "plan_of", "read_of", "released_line"]
 
 Lines: TypeAlias = Sequence[Sequence[int | str | None]]
 """Columns, each with a number or a text for each row."""
@@ -75,7 +75,7 @@ class SynthFit:
         """What that many fits release, a line of numbers each."""
         sides = (self.left.texts, self.right.texts)
         texts = {place: sorted({text for side in sides for text in side[place]}) for place in self.left.texts}
-        return np.array([_line(self.released(side, self._meter()), texts) for _ in range(count)])
+        return np.array([released_line(self.released(side, self._meter()), texts) for _ in range(count)])
 
     def _meter(self) -> Meter:
         return Meter.alone(self.loss, exchange=self.plan.wanted.exchange, risk=self.risk)
@@ -197,7 +197,7 @@ def _fit(
     return SynthFit(f"synth {name}", plan, read(with_one), read(with_other), *paid)
 
 
-def _line(found: Released, texts: Mapping[int, Sequence[str]]) -> NDArray[np.float64]:
+def released_line(found: Released, texts: Mapping[int, Sequence[str]]) -> NDArray[np.float64]:
     """What was released, in as many numbers whatever was chosen.
 
     The sizes of units; for each fine cell of each column its coarse one, its weight, the counts of the model

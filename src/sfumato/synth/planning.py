@@ -26,7 +26,7 @@ from sfumato.synth.methods.base import Wanted
 if TYPE_CHECKING:
     from sfumato.synth.methods.base import Method
 
-__all__ = ["SynthPlan", "planned", "workload_of"]
+__all__ = ["SynthPlan", "most_cells", "planned", "workload_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,7 @@ def planned(
     cells = tuple(fine(wanted.column(name)) for name in names)
     sizes = tuple(min(column.size, WIDE) for column in cells)
     domain = Domain(tuple(names), sizes)
-    most, single = as_integer(memory, "memory") * MEGABYTE // BYTES, [(at,) for at in range(len(cells))]
-    least = size_of(domain, single)
-    if most < least:
-        raise InvalidParameter(f"There are {len(cells)} columns: give at least memory={megabytes(least)}.")
+    most, single = most_cells(memory, domain), [(at,) for at in range(len(cells))]
     wishes = Wanted(workload_of(domain, cells, workload), most)
     rules = Constraints.read(cells, constraints)
     if size_of(domain, single, rules.cliques) > most:
@@ -130,6 +127,19 @@ def _named(wanted: RowsWanted, columns: Sequence[str] | None) -> list[str]:
     if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
         raise InvalidParameter("columns are a list of names, each of them once: columns=['age', 'sex'].")
     return [wanted.column(name).name for name in columns]
+
+
+def most_cells(memory: int, domain: Domain) -> int:
+    """How many cells a model may have for so many megabytes.
+
+    Raises:
+        InvalidParameter: if that is too few for the columns by themselves.
+    """
+    most = as_integer(memory, "memory") * MEGABYTE // BYTES
+    least = size_of(domain, [(at,) for at in range(len(domain))])
+    if most < least:
+        raise InvalidParameter(f"There are {len(domain)} columns: give at least memory={megabytes(least)}.")
+    return most
 
 
 def workload_of(domain: Domain, cells: Sequence[Fine], workload: Any) -> tuple[tuple[Clique, float], ...]:

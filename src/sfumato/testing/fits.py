@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sfumato.learn.examples import Example
     from sfumato.mechanisms.base import Side
     from sfumato.synth.fit_examples import SynthFit
+    from sfumato.synth.linked_examples import LinkedFit
 
     Given: TypeAlias = Rows | Records
 
@@ -133,8 +134,10 @@ def check_fit(example: Example) -> None:
     check_noise(lambda meter: model._released(left, meter)[1], model._price(), exchange=left.exchange)
 
 
-def check_synth(example: SynthFit, *, forge: Forge | None = None, pick: Pick | None = None) -> None:
-    """Holds a fit of a synthetic table to its claim; answers and choices as for `check_pair`.
+def check_synth(
+    example: SynthFit | LinkedFit, *, forge: Forge | None = None, pick: Pick | None = None
+) -> None:
+    """Holds a fit of a synthetic table, or of two, to its claim; answers and choices as for `check_pair`.
 
     Raises:
         AssertionError: with what does not hold.

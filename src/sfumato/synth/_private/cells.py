@@ -13,7 +13,10 @@ from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import Total
 from sfumato.synth._model.domain import Clique, Domain
 
-__all__ = ["Cells"]
+__all__ = ["WHOLE", "Cells"]
+
+WHOLE = 2**16
+"""How many parts a row is counted in, where rows have weights."""
 
 
 class Cells:
@@ -25,12 +28,26 @@ class Cells:
         domain: The public grid.
         max_rows: How many rows one unit has at most.
         exchange: Whether neighbours have one unit exchanged.
+        parts: How many parts a row of weight 1 is counted in.
     """
 
     def __init__(
-        self, domain: Domain, columns: Sequence[NDArray[Any]], *, max_rows: int = 1, exchange: bool = False
+        self,
+        domain: Domain,
+        columns: Sequence[NDArray[Any]],
+        *,
+        max_rows: int = 1,
+        exchange: bool = False,
+        weights: NDArray[np.int64] | None = None,
     ) -> None:
         """Take the columns, in the domain's order; a number beyond a column's cells means its last one.
+
+        Args:
+            domain: The grid.
+            columns: The cell of each row, column by column.
+            max_rows: How many rows one unit has at most; where rows have weights, how many they weigh.
+            exchange: Whether neighbours have one unit exchanged.
+            weights: What each row weighs, at least 0, in parts of `WHOLE`; None: all of them 1.
 
         Raises:
             InvalidParameter: if there are not as many columns as the domain has.
@@ -38,6 +55,7 @@ class Cells:
         if columns and len(columns) != len(domain):
             raise InvalidParameter("Rows need a cell in each of the domain's columns.")
         self.domain, self.max_rows, self.exchange = domain, max_rows, exchange
+        self.parts, self._weights = 1 if weights is None else WHOLE, weights
         self._columns = [
             np.clip(column, 0, size - 1).astype(_narrowest(size))
             for column, size in zip(columns, domain.sizes, strict=False)
@@ -48,11 +66,13 @@ class Cells:
 
         Privacy:
             Claim: adding or removing a unit moves the counts by at most `max_rows` in L2 (and in L1). Proof:
-            it has at most so many rows, and each is in one cell.
+            its rows weigh at most so much, and each is in one cell.
         """
         size = self.domain.cells(clique)
-        values = np.bincount(self._places(clique, size), minlength=size)
-        return Total(values, Fraction(self.max_rows), Fraction(1))
+        values = np.bincount(self._places(clique, size), self._weights, minlength=size)
+        # Weights are added up as floats, which are exact below 2**53: for as many as 2**37 units.
+        whole = values.astype(np.int64, copy=False)
+        return Total(whole, Fraction(self.max_rows * self.parts), Fraction(1, self.parts))
 
     def _places(self, clique: Clique, size: int) -> NDArray[Any]:
         """The number of each row's cell among those of the clique, in as few bytes as hold them all."""

@@ -34,7 +34,7 @@ def residuals(cells: Cells, cliques: Sequence[Clique], reaches: Sequence[float])
         Claim: adding or removing a unit moves all of these together by at most `sensitivity` in L2. Proof: a
         row moves the coordinates of a clique by √Π (n−1)/n (`share_of_a_row`), and these are multiplied with
         at most reach/STEP, since `scales` rounds down. Squares add up over cliques, lengths over the at most
-        `max_rows` rows of a unit. Whole numbers are added up, so that no rounding depends on the rows.
+        `max_rows` rows that a unit weighs. Whole numbers are added up, so that no rounding depends on rows.
     """
     values = [
         _coordinates(cells, clique, scales(cells.domain.shape(clique), reach)).ravel()
@@ -45,7 +45,8 @@ def residuals(cells: Cells, cliques: Sequence[Clique], reaches: Sequence[float])
         for clique, reach in zip(cliques, reaches, strict=True)
     )
     longest = Fraction(sqrt_up(Fraction(square, _FINE)))
-    return Total(np.concatenate(values), cells.max_rows * longest / STEP, STEP)
+    parts = cells.parts  # of a row
+    return Total(np.concatenate(values), cells.max_rows * parts * longest / STEP, STEP / parts)
 
 
 def _coordinates(cells: Cells, clique: Clique, scale: NDArray[np.int64]) -> NDArray[Any]:

@@ -48,6 +48,7 @@ class Candidates:
     def __init__(self, cells: Cells, cliques: Sequence[Clique], *, keep: bool = True) -> None:
         self.cliques = tuple(cliques)
         self._cells, self._keep = cells, keep
+        self._unit = max(UNIT, cells.parts)
         self._counted: dict[int, NDArray[Any]] = {}
 
     @staticmethod
@@ -78,17 +79,17 @@ class Candidates:
         Privacy:
             Claim: no score moves by more than `sensitivity` where one unit comes or goes. Proof: all that is
             given here is public and is rounded to integers m, W, a before a row is looked at. A score is
-            W·(Σ |u·count − m| − a) in integers, u units a row; a unit has at most `max_rows` rows, each of
+            W·(Σ |u·count − m| − a) in integers, u units a row; a unit weighs at most `max_rows` rows, each of
             them in one cell, so that Σ |u·count − m| moves by at most u·max_rows, and W is at most its
             largest. Condition: whatever the arguments depend on is public.
         """
         heavy = _whole_weights([1.0] * len(places) if weights is None else weights)
         allowed = [0.0] * len(places) if allowances is None else allowances
         values = [
-            weight * (self._misfit(place, counts) - _units(spared))
+            weight * (self._misfit(place, counts) - self._units(spared))
             for place, counts, weight, spared in zip(places, expected, heavy, allowed, strict=True)
         ]
-        return Scores(values, Fraction(self._cells.max_rows * UNIT * max(heavy, default=_WEIGHT)))
+        return Scores(values, Fraction(self._cells.max_rows * self._unit * max(heavy, default=_WEIGHT)))
 
     def _misfit(self, place: int, expected: Floats) -> int:
         """`misfit` of one of the cliques."""
@@ -98,24 +99,30 @@ class Candidates:
             counted = counts.astype(np.int32) if counts.sum() < 2**31 else counts
             if self._keep:
                 self._counted[place] = counted
-        return misfit(counted, expected)
+        return misfit(counted, expected, self._cells.parts)
+
+    def _units(self, rows: float) -> int:
+        """Rows in units; rows beyond all sense are cut."""
+        return round(min(max(rows, 0.0), _MOST / self._unit) * self._unit)
 
 
-def misfit(counted: NDArray[np.integer[Any]], expected: Floats) -> int:
-    """Σ |count − expected| over some cells, in units of which a row has `UNIT`; exact.
+def misfit(counted: NDArray[np.integer[Any]], expected: Floats, parts: int = 1) -> int:
+    """Σ |count − expected| over some cells, in units of which a row has `UNIT`, or its parts; exact.
 
     Args:
-        counted: Exact counts; private.
+        counted: Exact counts, in parts of a row; private.
         expected: Public ones, in any shape; rounded to units, and cut where they are beyond all sense.
+        parts: How many parts a row is counted in.
 
     Privacy:
-        Claim: a row that comes or goes moves it by at most `UNIT`. Proof: the public counts are whole units
-        before a row is looked at, and a row is in one cell, whose count it moves by `UNIT` units.
+        Claim: a row that comes or goes moves it by at most the larger of `UNIT` and its parts, both of which
+        are powers of two. Proof: the public counts are whole units before a row is looked at, and a row is in
+        one cell, whose count it moves by at most so many units.
     """
-    limit = _MOST // counted.size
-    units = np.nan_to_num(np.ravel(expected) * UNIT, nan=0.0, posinf=limit, neginf=-limit)
+    unit, limit = max(UNIT, parts), _MOST // counted.size
+    units = np.nan_to_num(np.ravel(expected) * unit, nan=0.0, posinf=limit, neginf=-limit)
     public = np.rint(np.clip(units, -limit, limit)).astype(np.int64)
-    np.subtract(public, counted * np.int64(UNIT), out=public)
+    np.subtract(public, counted * np.int64(unit // parts), out=public)
     return int(np.abs(public, out=public).sum())
 
 
@@ -144,8 +151,3 @@ def _whole_weights(weights: Sequence[float]) -> list[int]:
     if not 0 < most < math.inf or not all(weight >= 0 for weight in weights):
         raise InvalidParameter("Weights are numbers of at least 0, one of them above it.")
     return [math.floor(weight / most * _WEIGHT) for weight in weights]
-
-
-def _units(rows: float) -> int:
-    """Rows in units; rows beyond all sense are cut."""
-    return round(min(max(rows, 0.0), _MOST / UNIT) * UNIT)

@@ -38,4 +38,5 @@ def measured(cells: Cells, meter: Meter, clique: Clique, share: Fraction) -> Mar
     exact = cells.counts(clique)
     noisy = meter.noisy(exact, share)
     shape = cells.domain.shape(clique)
-    return Marginal(clique, np.asarray(noisy).reshape(shape), meter.sigma(exact.sensitivity, share))
+    sigma = meter.sigma(exact.sensitivity * exact.step, share)
+    return Marginal(clique, np.asarray(noisy).reshape(shape), sigma)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import Meter
-from sfumato.synth._model.contrasts import MOST_CELLS, parts_of, scales, share_of_a_row, tables
+from sfumato.synth._model.contrasts import MOST_CELLS, STEP, parts_of, scales, share_of_a_row, tables
 from sfumato.synth._model.domain import Clique, Domain, Marginal
 from sfumato.synth._private.cells import Cells
 from sfumato.synth._private.residuals import residuals
@@ -167,7 +167,7 @@ def measured(cells: Cells, meter: Meter, plan: Plan) -> Parts:
             scale = scales(plan.domain.shape(part), reach)
             own = answers[start : start + scale.size].reshape(scale.shape)
             start += scale.size
-            values[part], sigmas[part] = own / (scale * float(total.step)), sigma / reach
+            values[part], sigmas[part] = own / (scale * float(STEP)), sigma / reach
     return Parts(plan.domain, values, sigmas)
 
 
