@@ -21,6 +21,7 @@ from benchmarks.synth_marginals import closed_form, counted
 from benchmarks.synth_peers import peak
 from benchmarks.synth_runs import DELTA, runs
 from benchmarks.synth_tables import linked
+from benchmarks.synth_wide import wide
 
 EPSILONS = (0.1, 1.0, 10.0)
 FIGURES = {"cpu": "<=", "megabytes": "<=", "variation": "<=", "auc": ">="}
@@ -130,7 +131,7 @@ def main(method: str, epsilon: str) -> None:
     )
 
 
-PARTS = (quality, closed_form, counted, linked)
+PARTS = (quality, closed_form, counted, linked, wide)
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks import learn_speed, synth, synth_marginals
+from benchmarks import learn_speed, synth, synth_marginals, synth_wide
 from benchmarks.harness import Report
 from benchmarks.synth_adult import TARGET, Adult
 from benchmarks.visits import asked
@@ -45,6 +45,13 @@ def test_wide_tables_are_measured_beside_the_published_error(monkeypatch):
         part(report)
     closed, _ = report.rows
     assert closed["claimed"] == pytest.approx(1, rel=1e-6)
+
+
+def test_a_fit_of_a_wide_table_says_how_close_it_is_and_what_it_took(monkeypatch):
+    monkeypatch.setattr(synth_wide, "COLUMNS", 4)
+    found = synth_wide.fitted("wide", 300)
+    assert found["above"] >= 0
+    assert 0 < found["variation"] < 1
 
 
 @pytest.fixture

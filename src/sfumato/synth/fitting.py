@@ -84,7 +84,7 @@ def fit(
         constraints: What holds in every row that is drawn: conditions as SQL, such as "age >= 18" or
             "start <= end", `Determines` and `Never`; and `Totals`, which hold in all of them together. They
             are declared, not looked up in the table.
-        memory: How many megabytes the model may take while it is made.
+        memory: How many megabytes a fit may take beside the rows and what reads them.
         parameters: With a text, values for its `?`, `$1` and `$name`.
         told: Called with the part of the price that is spent, as it is.
 
