@@ -294,6 +294,7 @@ def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent)
     if plan.wanted.has_units:
         share -= _SIZES
         sizes = meter.noisy(unit_sizes(read, plan.wanted.max_rows), _SIZES)
+    del read  # while the model is made, rows are in memory once: as cells
     wide = [place for place, column in enumerate(columns) if column.size > WIDE]
     cuts, fine = [as_it_is(column) for column in columns], dict[int, Marginal]()
     if wide:
@@ -304,12 +305,14 @@ def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent)
             fine[place] = counts = measured(every, meter, (place,), each)
             allowed = plan.constraints.allowed(place)
             cuts[place] = coarse(columns[place], counts.values, counts.sigma, WIDE, allowed)
+        del every
     cells = Cells(
         Domain(tuple(column.name for column in columns), tuple(cut.size for cut in cuts)),
         [cut.codes(code) for cut, code in zip(cuts, codes, strict=True)],
         max_rows=most,
         exchange=exchange,
     )
+    del codes
     wishes = replace(plan.wishes, zeros=plan.constraints.zeros(cuts))
     learned = plan.method.learn(cells, meter.part(share), wishes, told)
     kept = plan.constraints.totals.raked(learned.model)
