@@ -35,6 +35,7 @@ from sfumato.synth.methods import residual
 from sfumato.synth.methods.base import Learned
 from sfumato.synth.sums import Sums
 from sfumato.synth.synthesizer import Synthesizer
+from sfumato.testing.stream import seeded
 from synthetic import people
 
 SMALL = {
@@ -161,7 +162,8 @@ def assert_often(found: Mapping[Any, Sequence[bool]], level: float) -> None:
 )
 def test_intervals_hold_as_often_as_they_say(method: str, names: list[str], times: int) -> None:
     columns = {name: SMALL[name] for name in names}
-    found = held_often(small(200, 1), method, 1.0, times, 0.95, columns)
+    with seeded(f"often {method}"):
+        found = held_often(small(200, 1), method, 1.0, times, 0.95, columns)
     assert len(found) >= 4
     assert_often(found, 0.95)
     every = [held for outcomes in found.values() for held in outcomes]
@@ -174,11 +176,10 @@ def test_intervals_hold_as_often_as_they_say(method: str, names: list[str], time
 def test_intervals_of_all_kinds_of_questions_hold_as_often_as_they_say(
     method: str, many: int, epsilon: float
 ) -> None:
-    found = held_often(small(many, 2), method, epsilon, 300, 0.9)
+    with seeded(f"kinds {method} {many}"):
+        found = held_often(small(many, 2), method, epsilon, 100, 0.9)
     assert len(found) >= 12
     assert_often(found, 0.9)
-    every = [held for outcomes in found.values() for held in outcomes]
-    assert np.mean(every) >= 0.89
 
 
 @pytest.mark.stats
@@ -186,9 +187,9 @@ def test_intervals_of_all_kinds_of_questions_hold_as_often_as_they_say(
 def test_intervals_hold_where_noise_decides_what_is_measured(method: str) -> None:
     """Small columns that depend on nothing: what is chosen follows from the noise of earlier counts."""
     columns = {name: SMALL[name] for name in ("age", "sex", "member")}
-    found = held_often(small(100, 3), method, 0.5, 1000, 0.9, columns)
+    with seeded(f"chosen {method}"):
+        found = held_often(small(100, 3), method, 0.5, 300, 0.9, columns)
     assert_often(found, 0.9)
-    assert min(np.mean(held) for held in found.values() if len(held) > 300) > 0.87
 
 
 def test_sums_are_the_least_squares_of_all_fresh_counts() -> None:
