@@ -193,7 +193,7 @@ class Constraints:
         for one in data:
             match one:
                 case ["totals", int(place), list(counts)] if 0 <= place < len(columns):
-                    totals[place] = np.array(counts, np.int64)
+                    totals[int(place)] = np.array(counts, np.int64)
                 case _:
                     rules.append(rule_from_data(one))
         if any(

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from sfumato.synth.constraints import Constraints
 from sfumato.synth.linked_tables import LinkedReleased, SyntheticTables
 from sfumato.synth.linking import Link
 from sfumato.synth.released import Released
+from sfumato.synth.stored import check_columns, check_released, price_of
 from sfumato.synth.synthesizer import Synthesizer
 
 __all__ = ["load", "load_tables", "save"]
@@ -83,19 +83,22 @@ def load(path: str | os.PathLike[str]) -> Synthesizer:
         InvalidValue: if the file is no synthesizer, or one of another version.
     """
     with _reading(path, _FORMAT) as (facts, arrays):
+        epsilon, delta = price_of(facts)
         columns = tuple(Fine.from_dict(column) for column in facts["columns"])
+        check_columns(columns)
         released = Released.from_arrays(tuple(column.name for column in columns), arrays)
-        _check(released, columns)
+        constraints = Constraints.from_data(columns, facts["constraints"])
+        check_released(released, columns, constraints)
         return Synthesizer(
             table=str(facts["table"]),
             columns=columns,
             method=str(facts["method"]),
-            epsilon=Fraction(facts["epsilon"]),
-            delta=Fraction(facts["delta"]),
+            epsilon=epsilon,
+            delta=delta,
             released=released,
             unit=str(facts["unit"]),
             receipt=None,
-            constraints=Constraints.from_data(columns, facts["constraints"]),
+            constraints=constraints,
             ids=[_id(one) for one in facts.get("ids", [])],
         )
 
@@ -107,23 +110,20 @@ def load_tables(path: str | os.PathLike[str]) -> SyntheticTables:
         InvalidValue: if the file holds none, or one of another version.
     """
     with _reading(path, _LINKED) as (facts, arrays):
+        epsilon, delta = price_of(facts)
         link = Link.from_dict(facts["link"])
+        check_columns(link.columns)
         released = LinkedReleased.from_arrays(link, arrays)
-        _check(released.joined, link.columns)
-        _check(released.childless, link.parents)
+        check_released(released.joined, link.columns, Constraints(link.columns))
+        check_released(released.childless, link.parents, Constraints(link.parents))
         return SyntheticTables(
             link=link,
             method=str(facts["method"]),
-            epsilon=Fraction(facts["epsilon"]),
-            delta=Fraction(facts["delta"]),
+            epsilon=epsilon,
+            delta=delta,
             released=released,
             receipt=None,
         )
-
-
-def _check(released: Released, columns: tuple[Fine, ...]) -> None:
-    if any(len(cut.place) != column.size for cut, column in zip(released.cuts, columns, strict=True)):
-        raise ValueError("cells that are none of the columns'")
 
 
 def _write(path: str | os.PathLike[str], facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -150,13 +150,14 @@ def _reading(
     try:
         with pa.OSFile(str(place), "rb") as stream:
             table = pa.ipc.open_file(stream).read_all()
+        table.validate(full=True)  # else broken offsets would be read as they are
         facts = json.loads((table.schema.metadata or {})[b"sfumato"])
         if facts["format"] != format_ or facts["version"] != _VERSION:
             raise ValueError("another format")
         yield facts, {line["name"]: _array(line) for line in table.to_pylist()}
     except OSError:
         raise InvalidValue(f"{place} cannot be read: no such file.") from None
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException):
+    except Exception:  # a file may hold anything, and whatever is wrong with it is said in one way
         raise InvalidValue(f"{place} holds no synthesizer of this version of Sfumato.") from None
 
 

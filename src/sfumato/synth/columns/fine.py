@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
-from sfumato.numeric.exact import show
+from sfumato.numeric.exact import as_fraction, show
 from sfumato.random import Simulation
 from sfumato.schema import Kind
 from sfumato.session.rows_wanted import LONGEST, Coded, Plain, Scaled, Taking, Texts, WantedColumn
@@ -229,8 +229,8 @@ class Fine:
             str(facts["name"]),
             facts["kind"],
             None if values is None else tuple(values),
-            Fraction(facts["lower"]),
-            Fraction(facts["upper"]),
+            as_fraction(facts["lower"], "lower"),
+            as_fraction(facts["upper"], "upper"),
             int(facts["steps"]),
             bool(facts["nullable"]),
             bool(facts.get("folds", False)),
