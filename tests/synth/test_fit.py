@@ -116,6 +116,19 @@ def test_units_with_several_rows_have_about_as_many_again() -> None:
         ({"workload": [("age", "hieght")]}, "no column"),
         ({"workload": []}, "empty"),
         ({"workload": {("age",): 0}}, "above 0"),
+        ({"workload": {("age",): float("inf")}}, "weight"),
+        ({"workload": {("age", "sex"): 1e308, ("age", "member"): 1e308}}, "weight"),
+        ({"workload": {("age", "sex"): 1e-320, ("age", "member"): 1}, "method": "fixed"}, "weight"),
+        ({"workload": {("age",): "much"}}, "weight"),
+        ({"workload": {("age",): None}}, "weight"),
+        ({"workload": 5}, "sets of columns"),
+        ({"workload": "age"}, "sets of columns"),
+        ({"workload": [5]}, "sets of columns"),
+        ({"columns": 5}, "list of names"),
+        ({"columns": [1]}, "list of names"),
+        ({"columns": [["age"]]}, "list of names"),
+        ({"method": ["mst"]}, "no method"),
+        ({"constraints": 5}, "A constraint is"),
         ({"memory": 0}, "memory"),
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": -1}, "epsilon"),
@@ -159,6 +172,27 @@ def test_a_query_names_the_rows() -> None:
             delta=1e-6,
         )
         assert np.min(made.sample(500)["age"].drop_null().to_numpy()) >= 50
+
+
+@pytest.mark.parametrize("method", ["adaptive", "fixed"])
+def test_weights_as_far_apart_as_they_may_be_are_fitted(method: str) -> None:
+    with session_of(people(50)) as session:
+        workload = {("age", "sex"): 1e-9, ("age", "member"): 1e9}
+        made = sf.synth.fit(session, epsilon=1, delta=1e-6, method=method, workload=workload)
+        assert made.sample(5).num_rows == 5
+
+
+def test_counts_stand_beside_columns_of_the_same_name() -> None:
+    rows = pa.table({"count": [7] * 30, "low": [1] * 30})
+    schema = {"count": sf.Int(7, 8, nullable=False), "low": sf.Int(0, 1, nullable=False)}
+    table = sf.PrivateTable("people", source=rows, unit=sf.PrivacyUnit.row(), schema=schema)
+    with sf.Session(table, budget=sf.Budget(100, 1e-6)) as session:
+        made = sf.synth.fit(session, epsilon=90, delta=1e-6, method="mst")
+    told = made.marginal(["low", "count"])
+    assert told.column_names == ["low", "count", "count_2", "low_2", "high"]
+    assert told["count"].to_pylist() == [7, 7, 8, 8]
+    assert told["count_2"].to_pylist() == pytest.approx([0, 30, 0, 0], abs=2)
+    made.picture()
 
 
 def test_a_file_gives_the_same_back(fitted: sf.synth.Synthesizer, tmp_path: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -71,16 +72,23 @@ def marginal_table(
     table = dict[str, Any]()
     for place, codes in zip(clique, places, strict=True):
         table[columns[place].name] = labels(columns[place], released.cuts[place]).take(pa.array(codes))
-    table["count"] = counts
+    ordered = sorted(table, key=list(names).index)
+    count, lower, upper = (_free(name, ordered) for name in ("count", "low", "high"))
+    table[count] = counts
     if found is None:
-        table["low"], table["high"] = pa.nulls(size, pa.float64()), pa.nulls(size, pa.float64())
+        table[lower], table[upper] = pa.nulls(size, pa.float64()), pa.nulls(size, pa.float64())
     else:
         middle, sigma = found[0].ravel(), found[1]
         # What the model says is shown, so an interval that misses it is made wider, never moved.
-        table["low"] = np.minimum(np.maximum(middle - reach * sigma, 0.0), counts)
-        table["high"] = np.maximum(middle + reach * sigma, counts)
-    ordered = [columns[place].name for place in clique]
-    return pa.table(table).select([*sorted(ordered, key=list(names).index), "count", "low", "high"])
+        table[lower] = np.minimum(np.maximum(middle - reach * sigma, 0.0), counts)
+        table[upper] = np.maximum(middle + reach * sigma, counts)
+    return pa.table(table).select([*ordered, count, lower, upper])
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    """A name that no column has: `count`, or `count_2` where a column is called so."""
+    names = (name if many < 2 else f"{name}_{many}" for many in itertools.count(1))
+    return next(one for one in names if one not in taken)
 
 
 def labels(column: Fine, cut: Coarse) -> pa.Array:

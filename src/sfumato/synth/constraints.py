@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -100,7 +100,8 @@ class Constraints:
             QueryRefused: for a text that is no condition over these columns.
             InvalidParameter: if they contradict each other or have too many cells.
         """
-        listed = [given] if isinstance(given, str | Determines | Never | Totals) else list(given or ())
+        listed = [given] if not isinstance(given, Iterable) or isinstance(given, str) else list(given)
+        listed = [] if given is None else listed
         rules = [rule for one in listed if not isinstance(one, Totals) for rule in _read(one, columns)]
         found = cls(columns, rules, _totals([one for one in listed if isinstance(one, Totals)], columns))
         for rule in found.rules:
@@ -173,8 +174,9 @@ class Constraints:
             rng: Draws.
         """
         drawing = Drawing(self.columns, cuts, codes, rng)
+        held = [self.columns[place].name for place in self.totals.counts]
         for names, rules in groups_of(self.rules):
-            drawing.settle(names, rules, self._points)
+            drawing.settle(names, rules, self._points, held)
         return drawing.found
 
     def to_data(self) -> list[Any]:

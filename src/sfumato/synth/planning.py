@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
-from sfumato.numeric.exact import as_integer
+from sfumato.numeric.exact import as_fraction, as_integer
 from sfumato.plan.expressions.names import nearest
 from sfumato.session import Session
 from sfumato.session.rows_wanted import RowsTaken, RowsWanted, rows_wanted
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
     from sfumato.synth.methods.base import Method
 
 __all__ = ["SynthPlan", "most_cells", "planned", "workload_of"]
+
+_HEAVY = 10**9  # the largest weight of a set of columns
+_SETS = "A workload is sets of columns: workload=[('age', 'sex'), …], or a dictionary of them with weights."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def planned(
     rules = Constraints.read(cells, constraints)
     if size_of(domain, single, rules.cliques) > most:
         raise InvalidParameter("The constraints hold too many cells together for this memory: give more.")
-    how = chosen_method(method, domain)
+    how = chosen_method(str(method), domain)
     how.check(domain, wishes)
     unit = session.tables[wanted.table].unit
     named = unit.column if wanted.has_units and unit.column is not None else ""
@@ -124,9 +126,11 @@ def _named(wanted: RowsWanted, columns: Sequence[str] | None) -> list[str]:
     every = [column.name for column in wanted.columns]
     if columns is None:
         return every
-    if isinstance(columns, str) or not columns or len(set(columns)) < len(columns):
+    listed = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else []
+    named = all(isinstance(name, str) for name in listed)
+    if not listed or not named or len(set(listed)) < len(listed):
         raise InvalidParameter("columns are a list of names, each of them once: columns=['age', 'sex'].")
-    return [wanted.column(name).name for name in columns]
+    return [wanted.column(name).name for name in listed]
 
 
 def most_cells(memory: int, domain: Domain) -> int:
@@ -148,15 +152,19 @@ def workload_of(domain: Domain, cells: Sequence[Fine], workload: Any) -> tuple[t
     A condition, as of a question that counts a range, stands for the columns that it names.
 
     Raises:
-        InvalidParameter: if it names no set, no such column, or a weight that is not above 0.
+        InvalidParameter: if it names no set, no such column, or a weight that is none.
     """
     if workload is None:
         pairs = list(itertools.combinations(range(len(domain)), 2))
         return tuple((pair, 1.0) for pair in pairs) or (((0,), 1.0),)
+    if not isinstance(workload, Iterable) or isinstance(workload, str | bytes):
+        raise InvalidParameter(_SETS)
     given: Iterable[tuple[Any, Any]]
     given = workload.items() if isinstance(workload, Mapping) else [(names, 1) for names in workload]
     found = dict[Clique, float]()
     for names, weight in given:
+        if not isinstance(names, Iterable):
+            raise InvalidParameter(_SETS)
         listed = _mattering(domain, cells, names) if isinstance(names, str) else list(names)
         for name in listed:
             if name not in domain.names:
@@ -164,13 +172,23 @@ def workload_of(domain: Domain, cells: Sequence[Fine], workload: Any) -> tuple[t
                     f"The workload names {str(name)[:60]!r}, which is no column of the table. "
                     f"{nearest(str(name), list(domain.names), 'Columns')}"
                 )
-        if not listed or not 0 < float(weight) < math.inf:
-            raise InvalidParameter("A workload is sets of columns, with weights above 0.")
+        if not listed:
+            raise InvalidParameter(_SETS)
         clique = domain.clique(listed)
-        found[clique] = found.get(clique, 0.0) + float(weight)
+        found[clique] = found.get(clique, 0.0) + _weight(weight)
     if not found:
         raise InvalidParameter("The workload is empty: name at least one set of columns, or leave it out.")
     return tuple(found.items())
+
+
+def _weight(given: Any) -> float:
+    """A weight, within what can be computed with whatever the others are."""
+    weight = as_fraction(given, "A weight")
+    if not 1 <= weight * _HEAVY <= _HEAVY**2:
+        raise InvalidParameter(
+            f"A weight of the workload is a number above 0, from {1 / _HEAVY:g} to {_HEAVY:,}."
+        )
+    return float(weight)
 
 
 def _mattering(domain: Domain, cells: Sequence[Fine], text: str) -> list[str]:

@@ -137,7 +137,8 @@ class Synthesizer:
         Returns:
             The columns, `count`, and the ends `low` and `high` of an interval, which follows from the noisy
             counts of these columns alone; both are NULL where the columns were not measured together, since
-            nobody knows how far off the model is there.
+            nobody knows how far off the model is there. Beside columns of these names they are `count_2` and
+            so on.
 
         Raises:
             InvalidParameter: if there is no such column, or they have too many cells together.
@@ -194,7 +195,7 @@ class Synthesizer:
         for column in self.columns[:_PANELS]:
             told = self.marginal([column.name])
             names = ["missing" if label is None else label for label in told[column.name].to_pylist()]
-            found[column.name] = names, told["count"].to_pylist()
+            found[column.name] = names, told.column(1).to_pylist()
         return column_counts(
             found,
             title=f"A synthetic {self.table}: rows by column",

@@ -27,6 +27,7 @@ _ROUNDS = 100
 _LIFT = 700.0
 _NEAR = 1e-6  # of a row
 _MOST = 10**9
+_GIVERS = 256  # rows with a value that too few rows have
 _TRIED = 2**22  # cells of a model in which it is tried whether totals can be kept
 
 
@@ -116,8 +117,10 @@ class PublicTotals:
     def mended(self, model: Model, rows: NDArray[Any], rng: Simulation) -> NDArray[Any]:
         """Rows that a model with these totals drew, with exactly these totals, or in proportion to them.
 
-        Few rows are too many of a value: those are given another one that are most likely to have it.
+        Few rows are too many of a value: those are given another one that are most likely to have it. Where
+        none can have it beside its other values, rows become like others that do.
         """
+        kept = list[int]()
         for place, counts in self.counts.items():
             wanted = shared_out(counts, len(rows))
             many = np.bincount(rows[:, place], minlength=len(wanted)) - wanted
@@ -133,7 +136,76 @@ class PublicTotals:
                     rows[taken, place] = value
                     many[value] += len(taken)
                     many[other] -= len(taken)
+            if many.any():
+                _exchange(model, rows, place, wanted, kept, rng)
+            kept.append(place)
         return rows
+
+
+def _exchange(
+    model: Model, rows: NDArray[Any], place: int, wanted: Whole, kept: Sequence[int], rng: Simulation
+) -> None:
+    """Make rows like other ones as whole rows, until a column has its totals or no exchange helps.
+
+    A row may become like any that has the same values in the columns that are settled, so that these stay as
+    they are. From a value that too many have it may take several exchanges to one that too few have: the
+    shortest way is taken, as in a flow.
+    """
+    givers = np.concatenate([rows, *_rare(model, rows, place, wanted, rng)])
+    alike = [np.unique(givers[:, kept], axis=0, return_inverse=True)[1].ravel(), givers[:, place]]
+    group, value = alike[0], alike[1].astype(np.int64)
+    there = np.zeros((int(group.max(initial=0)) + 1, len(wanted)), bool)
+    there[group, value] = True
+    own = np.arange(len(rows))
+    many = np.bincount(rows[:, place], minlength=len(wanted)) - wanted
+    while many.any():
+        way = _way(there, group[own], value[own], many)
+        if not way:
+            return
+        for among, one, other in way:
+            here = np.flatnonzero((group[own] == among) & (value[own] == one))
+            like = np.flatnonzero((group == among) & (value == other))
+            row, giver = rng.choice(here), rng.choice(like)
+            rows[row], own[row] = givers[giver], giver
+        many[way[0][1]] -= 1
+        many[way[-1][2]] += 1
+
+
+def _rare(model: Model, rows: NDArray[Any], place: int, wanted: Whole, rng: Simulation) -> list[NDArray[Any]]:
+    """Some rows of each value that too few have, as the model draws them."""
+    found = list[NDArray[Any]]()
+    for value in np.flatnonzero(np.bincount(rows[:, place], minlength=len(wanted)) < wanted):
+        own = np.full(len(wanted), -np.inf)
+        own[value] = 0.0
+        before = model.potentials.get((place,), np.zeros(len(wanted)))
+        only = Model(model.domain, model.total, {**model.potentials, (place,): before + own})
+        if only.is_possible:
+            found.append(only.rows(_GIVERS, rng))
+    return found
+
+
+def _way(there: NDArray[np.bool_], group: Whole, value: Whole, many: Whole) -> list[tuple[int, int, int]]:
+    """Exchanges from a value that too many have to one that too few have: groups with both values."""
+    held = np.zeros_like(there)
+    held[group, value] = True
+    turn = [int(one) for one in np.flatnonzero(many > 0)]
+    before = dict.fromkeys(turn, (-1, -1))
+    while turn:
+        one = turn.pop(0)
+        if many[one] < 0:
+            way = list[tuple[int, int, int]]()
+            while before[one][1] >= 0:
+                among, last = before[one]
+                way.insert(0, (among, last, one))
+                one = last
+            return way
+        groups = np.flatnonzero(held[:, one])
+        for other in np.flatnonzero(there[groups].any(axis=0)):
+            if int(other) not in before:
+                among = int(groups[np.argmax(there[groups, other])])
+                before[int(other)] = among, one
+                turn.append(int(other))
+    return []
 
 
 def shared_out(counts: Whole, rows: int) -> Whole:

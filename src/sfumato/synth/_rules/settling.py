@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,18 +42,25 @@ class Drawing:
         every = np.arange(len(codes))
         self.found = {column.name: self._drawn(at, every) for at, column in enumerate(columns)}
 
-    def settle(self, names: Sequence[str], rules: Sequence[Rule], points: Mapping[str, Points]) -> None:
+    def settle(
+        self,
+        names: Sequence[str],
+        rules: Sequence[Rule],
+        points: Mapping[str, Points],
+        held: Collection[str] = (),
+    ) -> None:
         """Make all rows keep to some rules.
 
         Values are drawn again within their cells, which leaves them as likely as they are among those that
         keep to the rules. Rows for which that fails often get one of the few combinations that were found
-        in their cells; where there is none, the values of another row that keeps to the rules, or any that
-        were found.
+        in their cells; where there is none, one in which the columns that are held keep their cells; and
+        where there is none either, the values of another row that keeps to the rules, or any that were found.
 
         Args:
             names: The columns of the rules; no other rule is about them.
             rules: The rules.
             points: Of each of the columns.
+            held: Columns that others follow, if need be: those with public totals.
         """
         rows = np.flatnonzero(~self._holds(names, rules, None))
         for _ in range(_ROUNDS):
@@ -62,7 +69,10 @@ class Drawing:
             for name in names:
                 self._overwrite(name, rows, self._drawn(self._place[name], rows))
             rows = rows[~self._holds(names, rules, rows)]
-        rows = self._from_cells(rows, names, rules, points)
+        rows = self._from_cells(rows, names, rules, points, names)
+        kept = [name for name in names if name in held]
+        if kept:
+            rows = self._from_cells(rows, names, rules, points, kept)
         if len(rows):
             self._from_elsewhere(rows, names, rules, points)
 
@@ -93,24 +103,27 @@ class Drawing:
         names: Sequence[str],
         rules: Sequence[Rule],
         points: Mapping[str, Points],
+        held: Sequence[str],
     ) -> NDArray[np.int64]:
-        """Give rows values that were found in their cells; the rows for which there are none."""
+        """Give rows values that were found in their cells of some columns; those for which there are none."""
         if not len(rows):
             return rows
-        own = self.codes[rows][:, [self._place[name] for name in names]]
+        own = self.codes[rows][:, [self._place[name] for name in held]]
+        every = {name: np.arange(len(points[name].cells)) for name in names}
         cells, which = np.unique(own, axis=0, return_inverse=True)
         which, lost = which.ravel(), np.zeros(len(rows), bool)
         picked = {name: np.zeros(len(rows), np.int64) for name in names}
         for number, cell in enumerate(cells):
             mine = np.flatnonzero(which == number)
-            among = {
+            among = every | {
                 name: np.flatnonzero(self.cuts[self._place[name]].place[points[name].cells] == code)
-                for name, code in zip(names, cell, strict=True)
+                for name, code in zip(held, cell, strict=True)
             }
             found = combined(names, rules, points, among) if number < _SEPARATE else []
             if not found or not len(found[0]):
                 lost[mine] = True
                 continue
+            found = _spread(found)
             chosen = self._chosen(len(mine), names, found, points)
             for name, places in zip(names, found, strict=True):
                 picked[name][mine] = places[chosen]
@@ -133,8 +146,7 @@ class Drawing:
                 self._overwrite(name, rows, self.found[name].take(copied))
             return
         found = combined(names, rules, points, {name: np.arange(len(points[name].cells)) for name in names})
-        kept = np.linspace(0, len(found[0]) - 1, min(_SPREAD, len(found[0]))).astype(np.int64)
-        found = [places[kept] for places in found]
+        found = _spread(found)
         chosen = self._chosen(len(rows), names, found, points)
         for name, places in zip(names, found, strict=True):
             self._put(name, rows, places[chosen], points)
@@ -161,3 +173,10 @@ class Drawing:
         if len(rows):
             kind = self.columns[self._place[name]].kind
             self._overwrite(name, rows, as_column(points[name].values[places], kind))
+
+
+def _spread(found: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Some of many combinations, evenly spread."""
+    many = len(found[0])
+    kept = np.linspace(0, many - 1, min(_SPREAD, many)).astype(np.int64)
+    return [places[kept] for places in found]
