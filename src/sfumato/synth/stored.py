@@ -90,7 +90,12 @@ def check_released(released: Released, columns: Sequence[Fine], constraints: Con
     for place in constraints.totals.counts:
         _demand(released.cuts[place].size == columns[place].size)
     _demand(released.sizes.ndim == 1 and _finite(released.sizes, least=1))
-    for marginal in marginals:
+    for place, marginal in released.fine.items():
+        _demand(0 <= place < len(columns) and marginal.values.shape == (columns[place].size,))
+    for part, sigma in released.learned.parts.items():
+        _demand(_ascending(part) and 0 < sigma < math.inf)
+        _demand(all(0 <= place < len(columns) for place in part))
+    for marginal in [*marginals, *released.fine.values()]:
         _demand(_ascending(marginal.clique) and 0 < marginal.sigma < math.inf and _finite(marginal.values))
     _demand(model.total <= _MOST_ROWS and all(map(_ascending, model.potentials)))
     _demand(cells_of(model.domain, model.potentials) <= _MOST_CELLS and model.is_possible)
