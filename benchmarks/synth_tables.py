@@ -134,7 +134,6 @@ def compared(real: tuple[pa.Table, pa.Table], drawn: tuple[pa.Table, pa.Table]) 
         "numbers": _variation(*shares),
         "pairs": float(np.mean(list(pairs.values()))),
         "largest_pair": max(pairs.values()),
-        "all": pairs,
     }
 
 
