@@ -192,6 +192,18 @@ def test_negative_counts_leave_no_rows():
     np.testing.assert_allclose(fitted.model.marginal((0,)), [0, 20, 80], atol=0.05)
 
 
+def test_counts_beyond_all_sense_still_give_a_model():
+    for seed in range(90, 110):
+        rng = simulation(seed)
+        domain, size = grid(rng.integers(2, 7, 3).tolist()), 10.0 ** rng.integers(12, 18)
+        marginals = []
+        for clique in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 2))[: rng.integers(1, 7)]:
+            shape = domain.shape(clique)
+            kinds = np.full(shape, size), rng.choice([-size, size], shape), rng.normal(0, size, shape)
+            marginals.append(Marginal(clique, kinds[rng.integers(3)], float(rng.choice([1.0, 30.0]))))
+        assert np.isfinite(estimate(domain, marginals, most_steps=60).model.marginal((0, 2))).all()
+
+
 def test_estimates_are_a_function_of_the_marginals():
     domain = grid([3, 2, 4, 2])
     marginals = noisy(domain, RING, 5)

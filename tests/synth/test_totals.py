@@ -148,6 +148,7 @@ def test_rows_are_shared_out_in_whole_numbers() -> None:
         ([Totals("sex", {"F": -1, "M": 2, None: 0})], "at least 0"),
         ([Totals("sex", {"F": 0.5, "M": 2, None: 0})], "whole number"),
         ([Totals("sex", {"F": 10**10, "M": 2, None: 0})], "a billion"),
+        ([Totals("sex", {"F": 10**9, "M": 2, None: 0})], "at most a billion rows"),
         ([Totals("sex", {"F": 0, "M": 0, None: 0})], "at least 1 row"),
         ([Totals("sex", ["F"])], "rows by value"),  # type: ignore[arg-type]
         ([Totals("income", {1.0: 5})], "at most 64 values"),

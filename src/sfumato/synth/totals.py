@@ -64,6 +64,8 @@ class PublicTotals:
         self.rows = sums.pop() if sums else None
         if self.rows == 0:
             raise InvalidParameter("Totals must add up to at least 1 row.")
+        if self.rows is not None and self.rows > _MOST:
+            raise InvalidParameter("Totals must add up to at most a billion rows.")
 
     def raked(self, model: Model) -> Model:
         """The model that is nearest to another among those with these totals, or as near to that as can be.

@@ -113,5 +113,6 @@ def _search(function: Callable[[Floats], Point], point: Point, way: Floats, down
         if found.value <= point.value + 1e-4 * length * down or abs(slope) <= 0.5 * abs(down):
             return found
         # where a straight line through both slopes is zero
-        length *= min(0.6, max(0.05, down / (down - slope))) if np.isfinite(slope) else 0.1
+        crosses = np.isfinite(slope) and slope != down
+        length *= min(0.6, max(0.05, down / (down - slope))) if crosses else 0.1
     return None

@@ -21,6 +21,7 @@ __all__ = ["Fixed"]
 
 _ROUNDS = 4  # in which the model takes in more of the marginals
 _LARGE = 2**19  # a model needs no larger size, to be quick
+_MOST_PARTS = 400_000  # parts of sets of columns, each measured by itself
 
 
 class Fixed:
@@ -41,6 +42,8 @@ class Fixed:
         """
         if max(domain.cells(clique) for clique, _ in wanted.workload) > MOST_CELLS:
             raise InvalidParameter("A set of columns of the workload has too many cells: name smaller ones.")
+        if sum(2 ** min(len(clique), 30) for clique, _ in wanted.workload) > _MOST_PARTS:
+            raise InvalidParameter("The workload has too many sets of columns: name fewer, or smaller ones.")
         needed = _for_counts(domain, wanted) + size_of(domain, [(place,) for place in range(len(domain))])
         if needed > wanted.most_cells:
             raise InvalidParameter(
