@@ -86,6 +86,9 @@ def test_a_column_of_which_nothing_is_declared_is_refused(column: WantedColumn) 
         fine(column)
 
 
+SHAPES = ["nothing", "even", "heap", "heaps", "falling", "bell", "few"]
+
+
 def _counts(kind: str, many: int, seed: int) -> np.ndarray:
     rng = simulation(seed)
     shapes = {
@@ -94,12 +97,13 @@ def _counts(kind: str, many: int, seed: int) -> np.ndarray:
         "heap": np.where(np.arange(many) == 0, 1e5, 20.0),
         "heaps": np.where(np.arange(many) % 50 == 0, 3000.0, 5.0),
         "falling": 1e5 / (1 + np.arange(many)),
+        "bell": 1e4 * np.exp(-((np.linspace(-3, 3, many)) ** 2)),
         "few": np.where(rng.random(many) < 0.01, 500.0, 0.0),
     }
     return shapes[kind] + rng.normal(0, 10, many)
 
 
-@pytest.mark.parametrize("kind", ["nothing", "even", "heap", "heaps", "falling", "few"])
+@pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("nullable", [True, False])
 @pytest.mark.parametrize("many", [1, 2, 65, 1000])
@@ -123,6 +127,17 @@ def test_coarse_cells_hold_all_fine_ones_and_lead_back(
         back = cut.finer(codes, rng)
         assert (cut.codes(back) == codes).all()
         assert (cut.weight[back] > 0).all()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SHAPES if kind not in ("nothing", "few")])
+@pytest.mark.parametrize("many", [65, 75, 100, 130, 1000])
+def test_no_run_of_several_cells_holds_more_than_twice_its_part(kind: str, many: int) -> None:
+    """Two runs beside each other hold more than there is room for in one, so twice the even part is room."""
+    column = Fine("x", "integer", None, Fraction(0), Fraction(many - 1), many - 1, False)
+    for seed in range(3):
+        cut = coarse(column, _counts(kind, many, seed), 10.0, WIDE)
+        shared = np.bincount(cut.place) > 1
+        assert (_shares(cut.place, cut.weight)[shared] <= 2 / (WIDE - 1) + 1e-6).all()
 
 
 def test_heaps_stand_by_themselves_and_cells_are_as_likely_as_their_weight() -> None:

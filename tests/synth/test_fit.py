@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -139,6 +140,18 @@ def test_what_cannot_be_done_is_refused_before_it_is_paid(given: dict[str, Any],
     with session_of(people(5)) as session:
         with pytest.raises(InvalidParameter, match=said):
             sf.synth.fit(session, **({"epsilon": 1, "delta": 1e-6} | given))
+        assert session.balance().spent == 0
+
+
+def test_all_columns_without_bounds_are_named_at_once_and_a_mistyped_table_with_the_nearest() -> None:
+    rows = pa.table({"age": [3], "sex": ["F"], "pay": [1.5], "born": [datetime.date(2000, 1, 1)]})
+    schema = {"age": sf.Int(), "sex": sf.Text(), "pay": sf.Float(), "born": sf.Date()}
+    table = sf.PrivateTable("people", source=rows, unit=sf.PrivacyUnit.row(), schema=schema)
+    with sf.Session(table, budget=sf.Budget(epsilon=1, delta=1e-6)) as session:
+        with pytest.raises(InvalidParameter, match=r"'age', 'pay', 'born' lie: .*upper = 120.*start and end"):
+            sf.synth.quote(session, "people", epsilon=1)
+        with pytest.raises(QueryRefused, match=r"There is no table 'peple'. Did you mean people\?"):
+            sf.synth.quote(session, "peple", epsilon=1)
         assert session.balance().spent == 0
 
 

@@ -176,11 +176,13 @@ def dataset_asked(select: Expression, catalog: Catalog) -> str | None:
 
 def dataset_of_rows(text: str, catalog: Catalog) -> str:
     """Whose budget pays: that of the private table that is named."""
+    from sfumato.sql.asking_rows import check_names_a_table
     from sfumato.sql.text.dialects import understand
 
     known = {one.name.lower(): one.dataset for one in catalog.tables}
     if text.strip().lower() in known:
         return known[text.strip().lower()]
+    check_names_a_table(text, [one.name for one in catalog.tables])
     if (named := dataset_asked(understand(text, None).select, catalog)) is not None:
         return named
     listed = ", ".join(one.name for one in catalog.tables)

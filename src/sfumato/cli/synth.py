@@ -189,6 +189,8 @@ def _say(made: Synthesizer, rows: pa.Table, options: TableOptions, balance: Bala
     ):
         if path is not None:
             paragraph(f"{what} {path}.")
+    if options.output is None:
+        paragraph("No rows were written: the same command with -o FILE.parquet writes them, free.")
 
 
 def _document(

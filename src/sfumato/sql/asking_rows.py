@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -10,6 +11,7 @@ from sqlglot import exp
 from sfumato._dataclasses import dataclass
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import refine
+from sfumato.plan.expressions.names import nearest
 from sfumato.plan.expressions.tree import Expression, columns_of
 from sfumato.plan.questions.relations import Rows, rows_of
 from sfumato.plan.questions.sources import Public
@@ -17,13 +19,13 @@ from sfumato.sql.read.clauses import has_aggregate
 from sfumato.sql.read.relation import Relation
 from sfumato.sql.read.settle import pruned, pushed
 from sfumato.sql.read.subqueries import names_of, read_query
-from sfumato.sql.refusals import refuse, refused
+from sfumato.sql.refusals import refuse, refused, shown
 from sfumato.sql.shape_refusals import SUBQUERIES
 from sfumato.sql.text.dialects import Asked, understand
 from sfumato.sql.text.parameters import Values
 from sfumato.sql.text.quiet import quiet
 
-__all__ = ["RowsAsked", "ask_rows"]
+__all__ = ["RowsAsked", "ask_rows", "check_names_a_table"]
 
 _FORM = "Rows for a fit look like SELECT age, hours, income FROM people WHERE age >= 18."
 _ALL = f"A fit reads all rows that satisfy WHERE, in no order. {_FORM}"
@@ -61,6 +63,7 @@ def ask_rows(text: str, tables: Mapping[str, Any], parameters: Values = None) ->
     if isinstance(text, str) and (named := _table(text, tables)) is not None:
         select = exp.Select().select(exp.Star()).from_(exp.Table(this=exp.to_identifier(named, quoted=True)))
         return _read(select, tables)
+    check_names_a_table(text, tables)
     with quiet():
         asked = understand(text, parameters)
         _check(asked)
@@ -68,6 +71,17 @@ def ask_rows(text: str, tables: Mapping[str, Any], parameters: Values = None) ->
             return _read(asked.select, tables)
         except RecursionError:
             raise refuse("The query is nested too deeply to be checked.", "Split it in two.") from None
+
+
+def check_names_a_table(text: str, tables: Collection[str]) -> None:
+    """Refuse a text of one word that names none of the tables.
+
+    Raises:
+        QueryRefused: with the nearest table.
+    """
+    word = text.strip() if isinstance(text, str) else ""
+    if word.isidentifier() and not difflib.get_close_matches(word.lower(), ["select"], cutoff=0.7):
+        raise refuse(f"There is no table {shown(word)}.", nearest(word, tables, "Tables"))
 
 
 def _table(text: str, tables: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,7 @@ from sfumato.synth._model.domain import Clique, Domain
 from sfumato.synth._model.room import BYTES, MEGABYTE, megabytes, size_of
 from sfumato.synth._rules.rules import Condition
 from sfumato.synth.columns.coarse import WIDE
-from sfumato.synth.columns.fine import Fine, fine
+from sfumato.synth.columns.fine import Fine, all_fine
 from sfumato.synth.columns.ids import Id, ids_of
 from sfumato.synth.constraints import Constraints, condition
 from sfumato.synth.methods import chosen_method
@@ -98,7 +98,7 @@ def planned(
         raise InvalidParameter("A fit takes a session: sf.synth.fit(session, epsilon=1).")
     wanted = rows_wanted(session, _rows(session, rows), parameters)
     names, made = ids_of(wanted, _named(wanted, columns), ids)
-    cells = tuple(fine(wanted.column(name)) for name in names)
+    cells = all_fine([wanted.column(name) for name in names])
     sizes = tuple(min(column.size, WIDE) for column in cells)
     domain = Domain(tuple(names), sizes)
     most, single = most_cells(memory, domain), [(at,) for at in range(len(cells))]

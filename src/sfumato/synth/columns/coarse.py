@@ -20,6 +20,7 @@ WIDE = 64
 """A column with more cells than this is held in fewer: bins of a number, common values of a list."""
 
 _CERTAIN = 3.0  # so many times its noise must a count be for its cell to stand by itself
+_HALVINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +133,26 @@ def _runs(density: Floats, most: int) -> NDArray[np.int64]:
     if many <= most:
         return np.arange(many)
     total = float(density.sum())
-    share = density / total if total > 0 else np.full(many, 1 / many)
-    # A heap of its own takes its place away from the others.
-    heaps = share > 1 / most
-    for _ in range(8):
-        left = most - int(heaps.sum()) * 2
-        rest = float(share[~heaps].sum())
-        grown = share > rest / max(left, 1)
-        if (grown == heaps).all() or left < 1:
-            break
-        heaps = heaps | grown
-    each = max(float(share[~heaps].sum()), 1e-300) / max(most - 2 * int(heaps.sum()), 1)
-    others = np.where(heaps, 0.0, share)
-    run = np.floor(np.minimum(np.cumsum(others) - others / 2, each * (most - 1)) / each)
-    begins = (np.diff(run) > 0) | heaps[1:] | heaps[:-1]
-    return np.asarray(np.minimum(np.concatenate([[0], np.cumsum(begins)]), most - 1), np.int64)
+    shares = (density / total if total > 0 else np.full(many, 1 / many)).tolist()
+    short, enough = 0.0, 1.0 + 1e-9  # the least room for a run that needs no more runs than there may be
+    for _ in range(_HALVINGS):
+        room = (short + enough) / 2
+        if _filled(shares, room)[-1] < most:
+            enough = room
+        else:
+            short = room
+    return np.array(_filled(shares, enough), np.int64)
+
+
+def _filled(shares: list[float], room: float) -> list[int]:
+    """The run of each cell, if each run takes cells until there is no room for the next."""
+    found, run, held = list[int](), 0, 0.0
+    for share in shares:
+        if found and held + share > room:
+            run, held = run + 1, 0.0
+        found.append(run)
+        held += share
+    return found
 
 
 def _common(counts: Floats, sigma: float, most: int) -> NDArray[np.int64]:

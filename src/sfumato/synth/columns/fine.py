@@ -20,7 +20,7 @@ from sfumato.random import Simulation
 from sfumato.schema import Kind
 from sfumato.session.rows_wanted import LONGEST, Coded, Plain, Scaled, Taking, Texts, WantedColumn
 
-__all__ = ["MOST_CELLS", "MOST_FOUND", "Fine", "fine"]
+__all__ = ["MOST_CELLS", "MOST_FOUND", "Fine", "all_fine", "fine"]
 
 MOST_CELLS = 1024
 """How many cells the numbers of a column are held in, at most; whole numbers within fewer have one each."""
@@ -254,11 +254,7 @@ def fine(column: WantedColumn) -> Fine:
         return Fine(column.name, kind, tuple(values), Fraction(0), Fraction(0), 0, column.nullable)
     lower, upper = column.lower, column.upper
     if lower is None or upper is None:
-        such = "sf.Date(first, last)" if kind == "date" else "sf.Int(0, 120)"
-        raise InvalidParameter(
-            f"Nothing says where the values of {name!r} lie: declare bounds, such as {such}, leave the "
-            f"column out with columns=[…], or, if it only names rows, make it anew with ids=[{name!r}]."
-        )
+        raise _unbounded([column])
     if kind == "float":
         steps = MOST_CELLS - 1 if upper > lower else 0
     else:
@@ -266,3 +262,30 @@ def fine(column: WantedColumn) -> Fine:
     if upper - lower >= 2**53:
         raise InvalidParameter(f"The bounds of {name!r} are too far apart: {show(upper - lower)}.")
     return Fine(column.name, kind, None, lower, upper, steps, column.nullable)
+
+
+def all_fine(columns: Sequence[WantedColumn]) -> tuple[Fine, ...]:
+    """The cells of all columns of a table.
+
+    Raises:
+        InvalidParameter: if nothing says which values some can have; it names all of them.
+    """
+    if bare := [one for one in columns if one.kind != "category" and None in (one.lower, one.upper)]:
+        raise _unbounded(bare)
+    return tuple(map(fine, columns))
+
+
+def _unbounded(columns: Sequence[WantedColumn]) -> InvalidParameter:
+    """That nothing says which values columns can have."""
+    names = [repr(column.name[:60]) for column in columns]
+    listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    such = list[str]()
+    if any(column.type != "date" for column in columns):
+        such.append("sf.Int(0, 120) (in sfumato.toml lower = 0, upper = 120)")
+    if any(column.type == "date" for column in columns):
+        such.append("sf.Date(first, last) (in sfumato.toml start and end)")
+    one = names[0] if len(names) == 1 else "…"
+    return InvalidParameter(
+        f"Nothing says where the values of {listed} lie: declare bounds, such as {' and '.join(such)}; leave "
+        f"them out with columns=[…] (--column); or make what only names rows anew with ids=[{one}] (--id)."
+    )
