@@ -21,7 +21,18 @@ MODULES += (".games", ".ledger", ".local", ".session")
 # What is made to be handed on, or written as the call that makes it: no result to be read.
 PARTS = {
     *("Agg", "Budget", "CharacterModel", "Col", "Engine", "Facts", "Filter", "Hierarchy", "Known", "Memo"),
-    *("Median", "PrivacyLoss", "PureLoss", "Reading", "Recipe", "Right", "RowsRead", "Shown", "Steps"),
+    *(
+        "Median",
+        "NearestRecords",
+        "PrivacyLoss",
+        "PureLoss",
+        "Reading",
+        "Recipe",
+        "Right",
+        "RowsRead",
+        "Shown",
+        "Steps",
+    ),
     *("Subject", "Vault", "Answer", "Purchase", "Bought", "Stream", "ColumnType", "Keys", "Example"),
 }
 

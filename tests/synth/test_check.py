@@ -124,6 +124,31 @@ def test_where_one_set_is_checked_no_count_by_its_columns_is_off_by_more() -> No
     assert checked.misfit(0.999) < 2 * truth * 800 + 200
 
 
+def test_a_bought_check_gives_intervals_where_nothing_was_measured() -> None:
+    rows = people(3000, 5)
+    with session_of(rows) as session:
+        made = sf.synth.fit(session, "people", epsilon=20, delta=1e-9, method="independent")
+        other = sf.synth.fit(session, "people", epsilon=21, delta=1e-9, method="independent")
+        bought = sf.synth.check(session, made, epsilon=5, delta=1e-9, workload=[("sex", "member")])
+        several = sf.synth.check(session, made, epsilon=5, delta=1e-9, workload=[("sex", "member"), "age"])
+    true = sum(row["sex"] == "F" and not row["member"] for row in rows.to_pylist())
+    ask = "SELECT COUNT(*) FROM people WHERE sex = 'F' AND NOT member"
+    assert made.estimate(ask).low is None
+    assert made.estimate(ask, check=several).low is None
+    told = made.estimate(ask, check=bought)
+    low, high = told.low or np.nan, told.high or np.nan
+    assert low < true < high
+    assert high - low <= 2 * bought.misfit() + 1e-6
+    assert "found to be" in str(told)
+    average = "SELECT AVG(CASE WHEN sex = 'F' THEN 1 ELSE 0 END) FROM people WHERE member"
+    mean = made.estimate(average, check=bought)
+    share = np.mean([row["sex"] == "F" for row in rows.to_pylist() if row["member"]])
+    assert (mean.low or np.nan) < share < (mean.high or np.nan)
+    assert made.estimate("SELECT COUNT(*) FROM people WHERE sex = 'F' AND age < 30", check=bought).low is None
+    with pytest.raises(InvalidParameter, match="of another synthetic table"):
+        other.estimate(ask, check=bought)
+
+
 def test_texts_that_the_fit_found_are_compared_too() -> None:
     rows = people(300)
     with session_of(rows, columns=COLUMNS | {"sex": sf.Text()}) as session, seeded("found"):

@@ -23,6 +23,7 @@ from sfumato.synth._asked.weights import Weights, weights_of
 if TYPE_CHECKING:
     from sfumato.plan.questions.nodes import AggregateCall
     from sfumato.sql.text.parameters import Values
+    from sfumato.synth.checked import SynthCheck
     from sfumato.synth.columns.fine import Fine
     from sfumato.synth.released import Released
 
@@ -38,7 +39,8 @@ class Estimated(NotAList):
     An interval holds what the question gives for the rows that the fit read, numbers held within their
     declared bounds, as often as its confidence says, for each number by itself and whatever the rows are. It
     follows from noisy counts alone. Where these do not cover the columns asked about there is none: nobody
-    knows how far off the model is there, and a figure of `report` may not say it, since it is not paid for.
+    knows how far off the model is there, unless that was bought (`sf.synth.check`), and a figure of `report`
+    may not say it, since it is not paid for.
 
     Attributes:
         table: Keys and estimates, as the model has them.
@@ -193,7 +195,14 @@ class Estimated(NotAList):
 
 
 def estimated(
-    sql: str, *, table: str, columns: Sequence[Fine], released: Released, rows: str, parameters: Values = None
+    sql: str,
+    *,
+    table: str,
+    columns: Sequence[Fine],
+    released: Released,
+    rows: str,
+    parameters: Values = None,
+    check: SynthCheck | None = None,
 ) -> Estimated:
     """What a synthetic table says to a question.
 
@@ -204,11 +213,16 @@ def estimated(
         released: The noisy counts and the model.
         rows: Which rows were read, in words.
         parameters: Values for `?`, `$1` and `$name`.
+        check: How far off the model was found to be, if that was bought.
 
     Raises:
         QueryRefused: for a question that is not supported, with what would work.
-        InvalidParameter: if it has too many cells.
+        InvalidParameter: if it has too many cells, or the check is of another model.
     """
+    if check is not None and check.total != released.learned.model.total:
+        raise InvalidParameter(
+            "This check is of another synthetic table: check this one with sf.synth.check."
+        )
     question = read(sql, table, columns, parameters)
     parts = Parts(columns)
     figures = {
@@ -218,6 +232,7 @@ def estimated(
                 columns,
                 parts.of((*question.conditions, *group.conditions), aggregate),
                 is_mean=aggregate.function == "mean",
+                bought=check,
             )
             for group in question.groups
         ]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sfumato.fits.kept import Kept
     from sfumato.ledger import Receipt
     from sfumato.purchase import Bought
+    from sfumato.synth.checked import SynthCheck
     from sfumato.synth.estimates import Estimated
     from sfumato.synth.planning import SynthPlan
     from sfumato.synth.report import Report
@@ -145,7 +146,7 @@ class Synthesizer:
         """
         return marginal_table(self.released, self.columns, _listed(columns), level)
 
-    def estimate(self, sql: str, *, parameters: Any = None) -> Estimated:
+    def estimate(self, sql: str, *, parameters: Any = None, check: SynthCheck | None = None) -> Estimated:
         """Answer a question by the model, with intervals that follow from the noisy counts: free.
 
         ```python
@@ -155,11 +156,13 @@ class Synthesizer:
         Args:
             sql: COUNT, SUM and AVG over rows that satisfy WHERE, by GROUP BY.
             parameters: Values for its `?`, `$1` and `$name`.
+            check: What `sf.synth.check(…, workload=[columns])` gave for one set of columns: how far off the
+                model is there, for questions about columns that were not measured together.
 
         Returns:
             `table` with the estimates, `interval()`, and in `notes` where intervals come from; of a single
             number `estimate`, `low` and `high`. There is no interval where columns were not measured
-            together.
+            together, nor checked.
 
         Raises:
             QueryRefused: for another question, with what would work.
@@ -181,6 +184,7 @@ class Synthesizer:
             released=self.released,
             rows=rows,
             parameters=parameters,
+            check=check,
         )
 
     def picture(self, path: str | os.PathLike[str] | None = None) -> Figure:

@@ -16,6 +16,7 @@ from sfumato.synth.answers import reach_of
 from sfumato.synth.sums import Sums
 
 if TYPE_CHECKING:
+    from sfumato.synth.checked import SynthCheck
     from sfumato.synth.columns.fine import Fine
     from sfumato.synth.released import Released
 
@@ -59,9 +60,17 @@ class Figure:
     """
 
     def __init__(
-        self, released: Released, columns: Sequence[Fine], parts: Sequence[Weights], *, is_mean: bool
+        self,
+        released: Released,
+        columns: Sequence[Fine],
+        parts: Sequence[Weights],
+        *,
+        is_mean: bool,
+        bought: SynthCheck | None = None,
     ) -> None:
         """Take what rows of fine cells count for, in parts with columns of their own.
+
+        `bought` says how far off the model is, for where noisy counts do not.
 
         Raises:
             InvalidParameter: if the columns have too many cells together.
@@ -84,6 +93,11 @@ class Figure:
         fine = _fine(released, columns, parts)
         if fine is not None:
             self._sources.append(fine)
+        self._bought = None
+        if bought is not None and not any(source.is_known for source in self._sources):
+            names = {released.domain.names[place] for place in weights.clique}
+            if bought.sets == 1 and names <= set(bought.columns) and np.isfinite(weights.ends).all():
+                self._bought = bought, weights, counts.ravel()
         self.note = self._noted(released, weights)
 
     def ends(self, confidence: float) -> Ends | None:
@@ -98,9 +112,12 @@ class Figure:
         """
         if not 0 < confidence < 1:
             raise InvalidParameter("confidence must be between 0 and 1.")
-        reach = reach_of(1 - (1 - confidence) / len(self._sources))
+        shared = 1 if self._bought is not None else len(self._sources)
+        reach = reach_of(1 - (1 - confidence) / shared)
         ends_of = _mean if self._is_mean else _sum
         every = [ends_of(source, reach) for source in self._sources if source.is_known]
+        if self._bought is not None:
+            every = [ends_of(self._found(confidence, reach), reach)]
         if not every:
             return None
         low, high = max(one for one, _ in every), min(other for _, other in every)
@@ -109,8 +126,25 @@ class Figure:
         # What the model says is shown, so an interval that misses it is made wider, never moved.
         return (low, high) if math.isnan(self.value) else (min(low, self.value), max(high, self.value))
 
+    def _found(self, confidence: float, reach: float) -> _Source:
+        """What the model says of sums, and how far off it was found to be.
+
+        Its counts are off by at most the bought misfit, added up over all cells, so that a sum of them is off
+        by at most that times the largest weight.
+        """
+        assert self._bought is not None
+        bought, weights, counts = self._bought
+        most = bought.misfit(confidence) / reach
+
+        def told(lines: Floats) -> tuple[Floats, Floats]:
+            return lines @ counts, most * np.abs(lines).max(axis=1, initial=0.0)
+
+        return _Source(told, weights)
+
     def _noted(self, released: Released, weights: Weights) -> str:
         names = [in_sql(released.domain.names[place]) for place in weights.clique]
+        if self._bought is not None:
+            return f"interval from how far off the model was found to be for {_listed(names)}"
         if not any(source.is_known for source in self._sources):
             if not np.isfinite(weights.ends).all():
                 return f"no interval: {_listed(names)} can make anything of it within a bin"
