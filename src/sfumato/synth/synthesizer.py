@@ -196,14 +196,19 @@ class Synthesizer:
         from sfumato.plots import column_counts
 
         found = dict[str, tuple[list[object], list[float]]]()
-        for column in self.columns[:_PANELS]:
+        spans = dict[str, list[tuple[float, float] | None]]()
+        for column, cut in zip(self.columns[:_PANELS], self.released.cuts, strict=False):
             told = self.marginal([column.name])
-            names = ["missing" if label is None else label for label in told[column.name].to_pylist()]
-            found[column.name] = names, told.column(1).to_pylist()
+            found[column.name] = told[column.name].to_pylist(), told.column(1).to_pylist()
+            if column.is_ordered:
+                spans[column.name] = cut.spans(column)
         return column_counts(
             found,
+            spans=spans,
+            dates=[column.name for column in self.columns if column.kind == "date"],
             title=f"A synthetic {self.table}: rows by column",
-            note=f"By the model, epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}.",
+            note=f"By the model, epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}. "
+            "Of numbers and dates, areas are rows.",
             path=path,
         )
 

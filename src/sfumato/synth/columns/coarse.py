@@ -55,6 +55,17 @@ class Coarse:
         at = np.clip(np.searchsorted(sums, drawn, side="right") - 1, edges[:-1][codes], edges[1:][codes] - 1)
         return np.asarray(order[at], np.int64)
 
+    def spans(self, column: Fine) -> list[tuple[float, float] | None]:
+        """Where each coarse cell of a number begins and ends, with half a step around; None: it is no run."""
+        step = float(column.upper - column.lower) / max(column.steps, 1) if column.steps else 1.0
+        found = list[tuple[float, float] | None]()
+        for cell in range(self.size):
+            fine = np.flatnonzero(self.place == cell)
+            is_run = bool(len(fine)) and fine[-1] < column.known and fine[-1] - fine[0] + 1 == len(fine)
+            start = float(column.lower) - step / 2
+            found.append((start + fine[0] * step, start + (fine[-1] + 1) * step) if is_run else None)
+        return found
+
     def to_arrays(self) -> Mapping[str, NDArray[Any]]:
         """What it is made of."""
         return {"place": self.place, "weight": self.weight}
