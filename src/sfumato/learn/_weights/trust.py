@@ -50,17 +50,17 @@ class _Withheld(NotCertified, AttributeError):
 class Trusted(Summarised):
     """Weights with a known covariance, of sampling and of noise together.
 
-    Offered where a simulation was run of how often intervals hold (docs/learn.md has what it found):
-    columns of numbers, one row for each unit, no penalty, at least a thousand rows for each weight in units
-    of the noise that a count would have (about n·epsilon ≥ 4,300 for each at delta 1e-6 and epsilon up to 1),
-    columns that are not nearly functions of each other, and bounds within 32 spreads. What is estimated is
-    the line through the clamped columns.
+    Offered only where a simulation shows that intervals hold no more than 1 % less often than they say
+    (docs/learn.md has what it found): columns of numbers, one row for each unit, no penalty, at least a
+    thousand rows for each weight in units of the noise that a count would have (about n·epsilon ≥ 4,300 for
+    each at delta 1e-6 and epsilon up to 1), columns that are not nearly functions of each other, and bounds
+    within 32 spreads. What is estimated is the line through the clamped columns.
 
     Of least squares, there must also be a thousand rows for each weight. Errors may have any spread that
-    depends on the columns, and be as skewed as exponential ones or have tails like Student's t with four
-    degrees of freedom: what rows' gradients vary by is measured, and what is lost of them by cutting. The
-    simulation (`benchmarks/learn_coverage.py`) has 1 to 10 columns and epsilon 0.5 to 8. Errors that are far
-    more skewed (log-normal with a long tail) are outside it: a cut moves the intercept there.
+    depends on the columns, and be as skewed as log-normal ones (of a spread of 1 in logarithms) or have tails
+    like Student's t with four degrees of freedom: what rows' gradients vary by is measured, what is lost of
+    them by cutting, and to which side. The simulation (`benchmarks/learn_coverage.py`) has 1 to 10 columns
+    and epsilon 0.5 to 8.
     """
 
     design_: Design
