@@ -221,7 +221,7 @@ def test_what_cannot_be_checked_is_refused_before_it_is_paid(monkeypatch: pytest
         for wrong, said in [
             ({"workload": [("age", "hieght")]}, "no column"),
             ({"workload": []}, "empty"),
-            ({"workload": {("age",): float("inf")}}, "above 0"),
+            ({"workload": {("age",): float("inf")}}, "finite number"),
             ({"epsilon": 0}, "epsilon"),
             ({"delta": 0}, "delta"),
         ]:

@@ -124,6 +124,15 @@ def test_totals_hold_beside_rules_that_tie_columns_to_each_other(rules: list[Any
             assert (np.bincount(rows[:, place], minlength=sizes[place]) == counts[place]).all()
 
 
+def test_cells_that_a_model_gives_next_to_nothing_come_back() -> None:
+    domain = Domain(("sex", "member"), (2, 2))
+    model = Model(domain, 100, {(0, 1): np.array([[0.0, -1500.0], [-1500.0, -20.0]])})
+    totals = PublicTotals({0: np.array([60, 40]), 1: np.array([99, 1])})
+    raked = totals.raked(model)
+    np.testing.assert_allclose(raked.marginal((0,)), [60, 40], atol=1e-3)
+    np.testing.assert_allclose(raked.marginal((1,)), [99, 1], atol=1e-3)
+
+
 def test_rows_are_shared_out_in_whole_numbers() -> None:
     rng = simulation(3)
     for _ in range(200):

@@ -25,6 +25,7 @@ Whole: TypeAlias = NDArray[np.int64]
 
 _ROUNDS = 100
 _LIFT = 700.0
+_DEEP = 30.0  # e**-30 of the likeliest cell is less than a row of any table
 _NEAR = 1e-6  # of a row
 _MOST = 10**9
 _GIVERS = 256  # rows with a value that too few rows have
@@ -74,7 +75,12 @@ class PublicTotals:
         """
         if self.rows is None:
             return model
-        found = Model(model.domain, self.rows, model.potentials)
+        # Cells that the model gives next to nothing may be needed, and would take many rounds to come back.
+        shallow = {
+            clique: np.where(table > -np.inf, np.maximum(table, table.max() - _DEEP), table)
+            for clique, table in model.potentials.items()
+        }
+        found = Model(model.domain, self.rows, shallow)
         for _ in range(_ROUNDS):
             off = 0.0
             for place, wanted in self.counts.items():
