@@ -150,7 +150,7 @@ def test_rows_are_shared_out_in_whole_numbers() -> None:
     ("totals", "said"),
     [
         ([Totals("sex", {"F": 1})], "says nothing of 'M'"),
-        ([Totals("sex", {"F": 1, "M": 2})], "says nothing of 'None'"),
+        ([Totals("sex", {"F": 1, "M": 2})], "add None: 0"),
         ([Totals("sex", {"F": 1, "M": 2, "X": 3, None: 0})], "'X', which is no value of 'sex'"),
         ([Totals("member", {1: 1, False: 2, None: 0})], "'1', which is no value of 'member'"),
         ([Totals("seks", {"F": 1})], "which is no column"),

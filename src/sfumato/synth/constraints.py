@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.expressions.names import in_sql, nearest
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
@@ -266,7 +266,10 @@ def condition(text: str, columns: Sequence[Fine]) -> Expression:
         QueryRefused: if it is none, with what would work.
     """
     with quiet():
-        select = understand(f"SELECT COUNT(*) FROM rows WHERE (\n{text}\n)").select
+        try:
+            select = understand(f"SELECT COUNT(*) FROM rows WHERE (\n{text}\n)").select
+        except QueryRefused:  # it tells places in a text that nobody wrote
+            raise QueryRefused(f"{text[:80]!r} cannot be read as a condition. {_FORM}") from None
         clauses = {name for name, value in select.args.items() if value}
         if not clauses <= {"kind", "expressions", "from_", "from", "where"}:
             raise InvalidParameter(f"{text[:80]!r} is more than a condition. {_FORM}")

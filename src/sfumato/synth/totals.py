@@ -273,6 +273,11 @@ def counted(given: Totals, column: Fine) -> Whole:
         if found[place] > _MOST:
             raise InvalidParameter("A total is at most a billion rows.")
     left = [value for value, count in zip(values, found, strict=True) if count < 0]
+    if left == [None]:
+        raise InvalidParameter(
+            f"Totals of {name!r} must also say how many rows have no value: add None: 0, or declare the "
+            "column with nullable=False."
+        )
     if left:
         raise InvalidParameter(
             f"Totals must say how many rows have each value of {name!r}, and says nothing of "
