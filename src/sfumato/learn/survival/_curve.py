@@ -20,6 +20,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _FEWEST = 12.0  # at risk
 _CLEAR = 8.0  # at risk, in deviations of its noise
 _SURE = 10.0  # likewise, where noise hardly hides whether there are enough
+_WIDER = 1.04  # what bands of many cells need beside the law that they are drawn by
 _STOPS = 6
 _DRAWS = 4000
 _STEEPEST = 0.9
@@ -138,7 +139,7 @@ class Curve:
 
     def pointwise(self, level: float) -> tuple[Floats, Floats]:
         """The ends of an interval for each cell by itself."""
-        return self.interval(float(norm.ppf(0.5 + level / 2)))
+        return self.interval(float(norm.ppf(0.5 + level / 2)) * _WIDER)
 
     def simultaneous(self, level: float) -> tuple[Floats, Floats]:
         """The ends of a band that holds the whole curve at once.
@@ -153,7 +154,7 @@ class Curve:
         values, directions = np.linalg.eigh(together / np.outer(deviation, deviation))
         root = directions * np.sqrt(np.maximum(values, 0))
         most = np.abs(simulation(0).normal(size=(_DRAWS, self.clear)) @ root.T).max(axis=1)
-        low, high = self.interval(float(np.quantile(most, level)))
+        low, high = self.interval(float(np.quantile(most, level)) * _WIDER)
         # All ends hold at once, so that each may use its neighbours'.
         return np.maximum.accumulate(low[::-1])[::-1], np.minimum.accumulate(high)
 
