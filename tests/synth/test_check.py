@@ -145,8 +145,20 @@ def test_a_bought_check_gives_intervals_where_nothing_was_measured() -> None:
     share = np.mean([row["sex"] == "F" for row in rows.to_pylist() if row["member"]])
     assert (mean.low or np.nan) < share < (mean.high or np.nan)
     assert made.estimate("SELECT COUNT(*) FROM people WHERE sex = 'F' AND age < 30", check=bought).low is None
+    assert "about the rows that the check read" in " ".join(str(told).split())
     with pytest.raises(InvalidParameter, match="of another synthetic table"):
         other.estimate(ask, check=bought)
+
+
+def test_models_with_the_same_public_totals_are_told_apart() -> None:
+    totals = sf.synth.Totals("sex", {"F": 20, "M": 20, None: 0})
+    with session_of(people(40)) as session:
+        ask = {"delta": 1e-9, "method": "independent", "constraints": [totals]}
+        one, other = (sf.synth.fit(session, "people", epsilon=price, **ask) for price in (1, 2))
+        bought = sf.synth.check(session, one, epsilon=1, delta=1e-9, workload=[("sex", "member")])
+    assert one.rows == other.rows
+    with pytest.raises(InvalidParameter, match="of another synthetic table"):
+        other.estimate("SELECT COUNT(*) FROM people WHERE sex = 'F' AND member", check=bought)
 
 
 def test_texts_that_the_fit_found_are_compared_too() -> None:
@@ -199,7 +211,7 @@ def result_of(pair: Any) -> SynthCheck:
     mean = Noisy(float(found["mean"][0]), one, plan.rounded(plan.weights))
     receipt: Any = None
     price = pair.loss.point
-    return SynthCheck("people", 1, float(found["rows"][0]), counting, mean, {}, 1.0, 0.0, *price, receipt)
+    return SynthCheck("people", 1, float(found["rows"][0]), counting, mean, {}, 1.0, "", 0.0, *price, receipt)
 
 
 def test_weights_add_up_to_the_whole_and_are_near_what_was_said() -> None:

@@ -73,6 +73,7 @@ class SynthCheck:
         mean: What counts are off by, on average over the sets.
         columns: The same over the sets with one column, for each of them.
         total: How many rows the model's own counts add up to.
+        model: Which model it is: a fingerprint of what its fit released.
         luck: About what the mean total variation would be if so many rows were drawn from the model itself:
             it is no better than that where cells are many and rows few.
         epsilon: What it cost.
@@ -87,6 +88,7 @@ class SynthCheck:
     mean: Noisy
     columns: Mapping[str, Noisy]
     total: float
+    model: str
     luck: float
     epsilon: Fraction
     delta: Fraction

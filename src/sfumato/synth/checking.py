@@ -9,7 +9,6 @@ checked.error, checked.interval()
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -107,6 +106,7 @@ def check(
             )
         },
         total=synthesizer.rows,
+        model=synthesizer.released.digest,
         luck=plan.luck(max(float(learned["rows"][0]), 1.0)),
         epsilon=bought.answer.epsilon,
         delta=bought.answer.delta,
@@ -200,7 +200,7 @@ class CheckPlan:
     def facts(self) -> Any:
         """All that a check depends on but its rows and its price, as plain data."""
         return [
-            _digest(self.synthesizer.released.to_arrays()),
+            self.synthesizer.released.digest,
             [column.to_dict() for column in self.synthesizer.columns],
             [[list(clique), weight] for clique, weight in zip(self.cliques, self.weights, strict=True)],
         ]
@@ -309,16 +309,6 @@ def _purchase(
 def _is_declared_so(column: Fine, declared: Fine) -> bool:
     """Whether a model's column is what a table declares, but for the texts that the fit found."""
     return declared == (replace(column, values=None, steps=declared.steps) if column.folds else column)
-
-
-def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """A fingerprint of named arrays, to the last bit."""
-    found = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        found.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-        found.update(array.tobytes())
-    return found.hexdigest()
 
 
 def examples() -> tuple[Example, ...]:

@@ -180,6 +180,8 @@ class Estimated(NotAList):
             for note in notes
         ]
         said.append(f"It is about {self._rows}.")
+        if any(figure.is_by_check for own in self._figures.values() for figure in own):
+            said.append("Intervals by a check are about the rows that the check read.")
         return said
 
     def __str__(self) -> str:
@@ -219,7 +221,7 @@ def estimated(
         QueryRefused: for a question that is not supported, with what would work.
         InvalidParameter: if it has too many cells, or the check is of another model.
     """
-    if check is not None and check.total != released.learned.model.total:
+    if check is not None and check.model != released.digest:
         raise InvalidParameter(
             "This check is of another synthetic table: check this one with sf.synth.check."
         )

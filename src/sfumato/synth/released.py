@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -67,6 +68,16 @@ class Released(NamedTuple):
         for at, marginal in enumerate(marginals):
             found |= {f"clique {at}": np.array(marginal.clique, np.int64), f"counts {at}": marginal.values}
         return found | {f"model {name}": array for name, array in self.learned.model.to_arrays().items()}
+
+    @property
+    def digest(self) -> str:
+        """A fingerprint of all of it, to the last bit."""
+        found, arrays = hashlib.sha256(), self.to_arrays()
+        for name in sorted(arrays):
+            array = np.ascontiguousarray(arrays[name])
+            found.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+            found.update(array.tobytes())
+        return found.hexdigest()
 
     @classmethod
     def from_arrays(cls, names: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> Released:

@@ -100,6 +100,11 @@ class Figure:
                 self._bought = bought, weights, counts.ravel()
         self.note = self._noted(released, weights)
 
+    @property
+    def is_by_check(self) -> bool:
+        """Whether its interval follows from a bought check, and so is about the rows that the check read."""
+        return self._bought is not None
+
     def ends(self, confidence: float) -> Ends | None:
         """An interval that holds what is estimated so often; None: there is none.
 
