@@ -14,11 +14,12 @@ from sfumato.errors import InvalidParameter
 from sfumato.random import simulation
 from sfumato.synth import METHODS, Determines, Totals
 from sfumato.synth._model.domain import Domain
+from sfumato.synth._model.mending import shared_out
 from sfumato.synth._model.model import Model
 from sfumato.synth.columns.coarse import as_it_is
 from sfumato.synth.columns.fine import Fine
 from sfumato.synth.constraints import Constraints
-from sfumato.synth.totals import PublicTotals, shared_out
+from sfumato.synth.totals import ColumnTotals
 from synthetic import people, session_of
 
 _TOTALS = [Totals("sex", {"F": 310, "M": 150, None: 40}), Totals("member", {True: 499, False: 0, None: 1})]
@@ -70,11 +71,11 @@ def test_any_model_is_raked_to_totals_that_some_rows_of_it_have(seed: int) -> No
     softer = Model(model.domain, many, soft)
     others = softer.rows(many, rng)
     named = [place for place in range(len(model.domain)) if rng.random() < 0.7]
-    totals = PublicTotals(
+    totals = ColumnTotals(
         {place: np.bincount(others[:, place], minlength=model.domain.sizes[place]) for place in named}
     )
     raked = totals.raked(model)
-    rows = totals.mended(raked, raked.rows(many, rng), rng)
+    rows = totals.kept(raked, raked.rows(many, rng), rng)
     for place in named:
         have = np.bincount(rows[:, place], minlength=model.domain.sizes[place])
         assert (have == totals.counts[place]).all()
@@ -115,7 +116,7 @@ def test_totals_hold_beside_rules_that_tie_columns_to_each_other(rules: list[Any
         constraints = Constraints.read(columns, [*rules, *said])
         tables = {q: np.where(table & with_zeros, -np.inf, 0.0) for q, table in zeros.items()}
         model = constraints.totals.raked(Model(Domain(("a", "b", "c"), tuple(sizes)), 150, tables))
-        codes = constraints.totals.mended(model, model.rows(150, rng), rng)
+        codes = constraints.totals.kept(model, model.rows(150, rng), rng)
         drawn = constraints.drawn(cuts, codes, rng)
         rows = np.stack([drawn[name].to_numpy() for name in "abc"], axis=1)
         for q, table in zeros.items():
@@ -127,7 +128,7 @@ def test_totals_hold_beside_rules_that_tie_columns_to_each_other(rules: list[Any
 def test_cells_that_a_model_gives_next_to_nothing_come_back() -> None:
     domain = Domain(("sex", "member"), (2, 2))
     model = Model(domain, 100, {(0, 1): np.array([[0.0, -1500.0], [-1500.0, -20.0]])})
-    totals = PublicTotals({0: np.array([60, 40]), 1: np.array([99, 1])})
+    totals = ColumnTotals({0: np.array([60, 40]), 1: np.array([99, 1])})
     raked = totals.raked(model)
     np.testing.assert_allclose(raked.marginal((0,)), [60, 40], atol=1e-3)
     np.testing.assert_allclose(raked.marginal((1,)), [99, 1], atol=1e-3)

@@ -27,7 +27,7 @@ from sfumato.synth._rules.tables import MOST_TRIED, combined, groups_of, merged,
 from sfumato.synth._rules.values import Points, facts_of_columns, points
 from sfumato.synth.columns.coarse import WIDE, Coarse, as_it_is
 from sfumato.synth.columns.fine import Fine
-from sfumato.synth.totals import PublicTotals, Totals, counted
+from sfumato.synth.totals import ColumnTotals, Totals, counted
 
 __all__ = ["Constraint", "Constraints", "Determines", "Never", "Totals"]
 
@@ -83,10 +83,10 @@ class Constraints:
     """
 
     def __init__(
-        self, columns: Sequence[Fine], rules: Sequence[Rule] = (), totals: PublicTotals | None = None
+        self, columns: Sequence[Fine], rules: Sequence[Rule] = (), totals: ColumnTotals | None = None
     ) -> None:
         self.columns, self.rules = tuple(columns), tuple(rules)
-        self.totals = PublicTotals({}) if totals is None else totals
+        self.totals = ColumnTotals({}) if totals is None else totals
 
     @classmethod
     def read(cls, columns: Sequence[Fine], given: Any) -> Constraints:
@@ -202,7 +202,7 @@ class Constraints:
             counts.shape != (columns[place].size,) or (counts < 0).any() for place, counts in totals.items()
         ):
             raise InvalidParameter("This is not a stored constraint.")
-        found = cls(columns, rules, PublicTotals(totals))
+        found = cls(columns, rules, ColumnTotals(totals))
         if {name for rule in found.rules for name in rule.names} - set(found._place):
             raise InvalidParameter("This is not a stored constraint.")
         found.check()
@@ -248,7 +248,7 @@ def _read(given: Any, columns: Sequence[Fine]) -> Iterator[Rule]:
         yield rule
 
 
-def _totals(given: Sequence[Totals], columns: Sequence[Fine]) -> PublicTotals:
+def _totals(given: Sequence[Totals], columns: Sequence[Fine]) -> ColumnTotals:
     found = dict[int, NDArray[np.int64]]()
     for one in given:
         column = _column(one.column, columns)
@@ -256,7 +256,7 @@ def _totals(given: Sequence[Totals], columns: Sequence[Fine]) -> PublicTotals:
         if place in found:
             raise InvalidParameter(f"The totals of {column.name[:60]!r} are given twice.")
         found[place] = counted(one, column)
-    return PublicTotals(found)
+    return ColumnTotals(found)
 
 
 def condition(text: str, columns: Sequence[Fine]) -> Expression:

@@ -121,7 +121,7 @@ class Synthesizer:
             raise InvalidParameter("n is a number of rows, at most a billion.")
         rng = simulation(seed)
         model = self.released.learned.model
-        codes = self.constraints.totals.mended(model, model.rows(many, rng), rng)
+        codes = self.constraints.totals.kept(model, model.rows(many, rng), rng)
         found = dict[str, pa.Array]()
         if self.unit:
             found[self.unit] = pa.array(_ids(many, self.released.sizes, rng), pa.int64())

@@ -13,12 +13,13 @@ from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
 from sfumato.random import Simulation
 from sfumato.synth._model.domain import Clique, Domain
+from sfumato.synth._model.mending import mended
 from sfumato.synth._model.model import Model
 from sfumato.synth._model.trees import cells_of
 from sfumato.synth.columns.coarse import WIDE
 from sfumato.synth.columns.fine import Fine
 
-__all__ = ["PublicTotals", "Totals", "counted", "shared_out"]
+__all__ = ["ColumnTotals", "Totals", "counted"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
@@ -28,7 +29,6 @@ _LIFT = 700.0
 _DEEP = 30.0  # e**-30 of the likeliest cell is less than a row of any table
 _NEAR = 1e-6  # of a row
 _MOST = 10**9
-_GIVERS = 256  # rows with a value that too few rows have
 _TRIED = 2**22  # cells of a model in which it is tried whether totals can be kept
 
 
@@ -49,7 +49,7 @@ class Totals:
     counts: Mapping[Any, int]
 
 
-class PublicTotals:
+class ColumnTotals:
     """For some columns, by their place, the number of rows in each cell.
 
     Attributes:
@@ -116,137 +116,24 @@ class PublicTotals:
         }
         if self.rows is None or cells_of(domain, list(potentials)) > _TRIED:
             return
-        own = PublicTotals({at[place]: counts for place, counts in self.counts.items()})
+        own = ColumnTotals({at[place]: counts for place, counts in self.counts.items()})
         found = own.raked(Model(domain, self.rows, potentials))
         for place, wanted in own.counts.items():
             if np.abs(found.marginal((place,)) - wanted).max() > 0.5:
                 raise InvalidParameter("The totals ask for rows that the constraints do not allow.")
 
-    def mended(self, model: Model, rows: NDArray[Any], rng: Simulation) -> NDArray[Any]:
-        """Rows that a model with these totals drew, with exactly these totals, or in proportion to them.
-
-        Few rows are too many of a value: those are given another one that are most likely to have it. Where
-        none can have it beside its other values, rows become like others that do.
-        """
-        kept = list[int]()
-        for place, counts in self.counts.items():
-            wanted = shared_out(counts, len(rows))
-            many = np.bincount(rows[:, place], minlength=len(wanted)) - wanted
-            for value in np.flatnonzero(many < 0):
-                for other in np.flatnonzero(many > 0):
-                    alike = np.flatnonzero(rows[:, place] == other)
-                    gain = _gain(model, rows[alike], place, int(value))
-                    alike, gain = alike[gain > -np.inf], gain[gain > -np.inf]
-                    luck = -np.log(
-                        -np.log(rng.random(len(gain)) + 1e-300)
-                    )  # the most likely by Gumbel's trick
-                    taken = alike[np.argsort(-(gain + luck))[: min(-many[value], many[other])]]
-                    rows[taken, place] = value
-                    many[value] += len(taken)
-                    many[other] -= len(taken)
-            if many.any():
-                _exchange(model, rows, place, wanted, kept, rng)
-            kept.append(place)
-        return rows
-
-
-def _exchange(
-    model: Model, rows: NDArray[Any], place: int, wanted: Whole, kept: Sequence[int], rng: Simulation
-) -> None:
-    """Make rows like other ones as whole rows, until a column has its totals or no exchange helps.
-
-    A row may become like any that has the same values in the columns that are settled, so that these stay as
-    they are. From a value that too many have it may take several exchanges to one that too few have: the
-    shortest way is taken, as in a flow.
-    """
-    givers = np.concatenate([rows, *_rare(model, rows, place, wanted, rng)])
-    alike = [np.unique(givers[:, kept], axis=0, return_inverse=True)[1].ravel(), givers[:, place]]
-    group, value = alike[0], alike[1].astype(np.int64)
-    there = np.zeros((int(group.max(initial=0)) + 1, len(wanted)), bool)
-    there[group, value] = True
-    own = np.arange(len(rows))
-    many = np.bincount(rows[:, place], minlength=len(wanted)) - wanted
-    while many.any():
-        way = _way(there, group[own], value[own], many)
-        if not way:
-            return
-        for among, one, other in way:
-            here = np.flatnonzero((group[own] == among) & (value[own] == one))
-            like = np.flatnonzero((group == among) & (value == other))
-            row, giver = rng.choice(here), rng.choice(like)
-            rows[row], own[row] = givers[giver], giver
-        many[way[0][1]] -= 1
-        many[way[-1][2]] += 1
-
-
-def _rare(model: Model, rows: NDArray[Any], place: int, wanted: Whole, rng: Simulation) -> list[NDArray[Any]]:
-    """Some rows of each value that too few have, as the model draws them."""
-    found = list[NDArray[Any]]()
-    for value in np.flatnonzero(np.bincount(rows[:, place], minlength=len(wanted)) < wanted):
-        own = np.full(len(wanted), -np.inf)
-        own[value] = 0.0
-        before = model.potentials.get((place,), np.zeros(len(wanted)))
-        only = Model(model.domain, model.total, {**model.potentials, (place,): before + own})
-        if only.is_possible:
-            found.append(only.rows(_GIVERS, rng))
-    return found
-
-
-def _way(there: NDArray[np.bool_], group: Whole, value: Whole, many: Whole) -> list[tuple[int, int, int]]:
-    """Exchanges from a value that too many have to one that too few have: groups with both values."""
-    held = np.zeros_like(there)
-    held[group, value] = True
-    turn = [int(one) for one in np.flatnonzero(many > 0)]
-    before = dict.fromkeys(turn, (-1, -1))
-    while turn:
-        one = turn.pop(0)
-        if many[one] < 0:
-            way = list[tuple[int, int, int]]()
-            while before[one][1] >= 0:
-                among, last = before[one]
-                way.insert(0, (among, last, one))
-                one = last
-            return way
-        groups = np.flatnonzero(held[:, one])
-        for other in np.flatnonzero(there[groups].any(axis=0)):
-            if int(other) not in before:
-                among = int(groups[np.argmax(there[groups, other])])
-                before[int(other)] = among, one
-                turn.append(int(other))
-    return []
-
-
-def shared_out(counts: Whole, rows: int) -> Whole:
-    """Rows shared out in proportion to counts, in whole numbers: the largest remainders get one more."""
-    exact = [int(count) * rows for count in counts]
-    whole = sum(int(count) for count in counts)
-    found = np.array([one // whole for one in exact], np.int64)
-    remainders = np.array([one % whole for one in exact], object)
-    found[np.argsort(-remainders, kind="stable")[: rows - int(found.sum())]] += 1
-    return found
+    def kept(self, model: Model, rows: NDArray[Any], rng: Simulation) -> NDArray[Any]:
+        """Rows that a model with these totals drew, with exactly these totals, or in proportion to them."""
+        return mended(model, rows, self.counts, rng)
 
 
 def _moves(wanted: Whole, counts: Floats) -> Floats:
     """What potentials move by to take counts to wanted ones; what is too small to be seen is lifted."""
     seen = counts > 0
     with np.errstate(divide="ignore"):
-        ratio = np.log(
-            np.where(seen, wanted / np.where(seen, counts, 1.0), np.where(wanted > 0, np.inf, 0.0))
-        )
-    return np.asarray(np.minimum(ratio, _LIFT))
-
-
-def _gain(model: Model, rows: NDArray[Any], place: int, new: int) -> Floats:
-    """The logarithm of how much likelier rows are with another value in a column; -inf: impossible."""
-    found = np.zeros(len(rows))
-    for clique, potential in model.potentials.items():
-        if place in clique:
-            own = [rows[:, column] for column in clique]
-            before = potential[tuple(own)]
-            own[clique.index(place)] = np.full(len(rows), new)
-            after = potential[tuple(own)]
-            found += np.where(after > -np.inf, after - np.where(before > -np.inf, before, 0.0), -np.inf)
-    return found
+        moves = np.log(wanted / np.where(seen, counts, 1.0))
+    moves[~seen & (wanted > 0)] = _LIFT
+    return np.asarray(np.minimum(moves, _LIFT))
 
 
 def counted(given: Totals, column: Fine) -> Whole:
