@@ -35,12 +35,16 @@ $(VENV)/core: $(VENV)/made requirements/core.txt pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-# The list names all that is needed, so its halves can be installed side by side.
-$(VENV)/test: $(VENV)/made requirements/core.txt requirements/test.txt pyproject.toml
+# The list names all that is needed, so its halves can be installed side by side: PySpark in the one, most others in the
+# other. PySpark has no wheel; the one that is made of it here is not compressed, since it is unpacked at once.
+$(VENV)/test: $(VENV)/made requirements/core.txt requirements/test.txt requirements/wheel.cfg pyproject.toml
 	@echo "==> installing the core and the tools of its tests, pinned with hashes"
-	@awk '/^[a-z]/ { half = 1 - half } { print > ("$(VENV)/half" half ".txt") }' requirements/test.txt
+	@awk '/^[a-z]/ { part = /^setuptools=/ ? "tool" : /^p[sy]/ ? "half1" : "half0" } \
+		{ print > ("$(VENV)/" part ".txt") }' requirements/test.txt
+	@$(PIP) --no-deps --require-hashes -r $(VENV)/tool.txt
 	@$(PIP) --no-deps --require-hashes -r $(VENV)/half0.txt & other=$$!; \
-	$(PIP) --no-deps --require-hashes -r $(VENV)/half1.txt && wait $$other
+	DIST_EXTRA_CONFIG=$(CURDIR)/requirements/wheel.cfg \
+	$(PIP) --no-deps --require-hashes --use-pep517 --no-build-isolation -r $(VENV)/half1.txt && wait $$other
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $(VENV)/core $@
 

@@ -23,7 +23,7 @@ for python in ${PYTHONS:-3.11 3.12 3.13 3.14}; do
         echo "==> Python $python with the $end dependencies"
         uv venv --quiet --clear --python "$(uv python find --system "$python" 2> /dev/null)" "$environment"
         install="uv pip install --quiet --python $environment"
-        $install --resolution $resolution --only-binary :all: --requirements pyproject.toml --extra test
+        $install --resolution $resolution --only-binary :all: --no-binary pyspark --requirements pyproject.toml --extra test
         # The wheel, built by the tool of this environment; the cache of uv does not see changes of sources.
         $install --no-deps --no-build-isolation --refresh-package sfumato .
         uv pip freeze --python "$environment" 2> /dev/null | tr '\n' ' '

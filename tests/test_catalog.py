@@ -14,7 +14,7 @@ from sfumato.catalog import Catalog, DraftTable, draft, role_of, write_new
 from sfumato.catalog.keys import ENVIRONMENT, KEYS
 from sfumato.catalog.write import table_name
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
-from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, Text, _names
+from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, Text, Timestamp, _names
 from sfumato.schema.classify import type_of, units_of, words_of
 
 WHOLE = """
@@ -296,7 +296,7 @@ def test_a_fresh_one_lists_what_is_to_decide_and_works_once_that_is_decided(tmp_
     assert table.schema == {
         "age": Int(),
         "city": Text(),
-        "admitted": Date(),
+        "admitted": Timestamp(),
         "cost": Float(),
         "ward": Text(),
         "urgent": Bool(),

@@ -20,6 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 BROUGHT = {"pandas", "polars"}  # frames that are passed in by whoever has the library
 TOOLS = {"test", "lint"}
+APART = {"spark"}  # half a gigabyte, and it needs Java: asked for by name
 NOT_SHIPPED = {".ci/run"}
 
 
@@ -59,9 +60,9 @@ def test_the_package_imports_what_it_requires_and_nothing_else():
     assert imported() - BROUGHT == names(PROJECT["dependencies"]) | names(optional)
 
 
-def test_the_extra_for_everything_is_everything_but_tools():
+def test_the_extra_for_everything_is_everything_but_tools_and_what_is_apart():
     assert names(EXTRAS["all"]) == names(
-        [line for extra, lines in EXTRAS.items() if extra not in TOOLS | {"all"} for line in lines]
+        [line for extra, lines in EXTRAS.items() if extra not in TOOLS | APART | {"all"} for line in lines]
     )
 
 

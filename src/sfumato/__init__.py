@@ -40,7 +40,7 @@ _HOMES = {
         "col corr count count_distinct count_if covar geometric_mean harmonic_mean max mean median min "
         "quantile std sum var"
     ),
-    "schema": "Bool Date Enum Float Int Keys PrivacyUnit PrivateTable PublicTable Text",
+    "schema": "Bool Date Enum Float Int Keys PrivacyUnit PrivateTable PublicTable Text Time Timestamp",
     "session": "Session",
     "validation": "Validation validate",
 }
@@ -117,6 +117,8 @@ if TYPE_CHECKING:
         PrivateTable,
         PublicTable,
         Text,
+        Time,
+        Timestamp,
     )
     from sfumato.session import Session
     from sfumato.validation import Validation, validate
@@ -159,6 +161,8 @@ __all__ = [
     "Staircase",
     "Steward",
     "Text",
+    "Time",
+    "Timestamp",
     "TopK",
     "TreeCounter",
     "TruncatedLaplace",

@@ -12,6 +12,8 @@ import operator
 import os
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn, TypeAlias, overload
 
 import numpy as np
@@ -25,6 +27,7 @@ from sfumato.samplers.stream import Booleans, Integers, Stream, Words32, Words64
 from sfumato.samplers.wholes import Wholes
 
 __all__ = [
+    "Keyed",
     "Keystream",
     "Simulation",
     "add_discrete_gaussian",
@@ -37,6 +40,7 @@ __all__ = [
     "current",
     "discrete_gaussian",
     "discrete_laplace",
+    "drawing_from",
     "flip",
     "geometric",
     "integers",
@@ -155,6 +159,29 @@ class Keystream:
         )
 
 
+class Keyed(Keystream):
+    """The same from a key that was given: whoever draws in the same way from it draws the same.
+
+    Where a part of an answer may be computed twice, by a task that is tried again or by two at once, both
+    then draw the same noise, and whichever is taken, one was drawn. A key is for one part of one answer.
+    """
+
+    __slots__ = ("_first",)
+
+    def __init__(self, key: bytes) -> None:
+        """Begin from a key of 32 unguessable bytes that is used for nothing else."""
+        if len(key) != _KEY:
+            raise InvalidParameter(f"A key has {_KEY} bytes.")
+        self._first: bytes | None = key
+        super().__init__()
+
+    def drop(self) -> None:
+        """Forgets everything; the first time it starts from its key, then from the operating system."""
+        super().drop()
+        if self._first is not None:
+            self._key, self._first = self._first, None
+
+
 _living: weakref.WeakSet[Keystream] = weakref.WeakSet()
 
 
@@ -201,11 +228,21 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _replace(stream: Stream) -> Stream:
-    """Swaps this thread's stream, drops its pools, gives the previous one. For `sfumato.testing` alone."""
+    """Swaps this thread's stream, drops its pools, gives the previous one; for tests, and `drawing_from`."""
     previous = _local.stream
     _local.stream = stream
     _local.clear()
     return previous
+
+
+@contextmanager
+def drawing_from(stream: Keyed) -> Iterator[None]:
+    """Inside, what this thread draws comes from a stream with a key of its own."""
+    previous = _replace(stream)
+    try:
+        yield
+    finally:
+        _replace(previous)
 
 
 def _shape(size: Shape) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ __all__ = [
     "shown",
     "text_table",
     "with_bar",
+    "without_password",
 ]
 
 _GAP = "  "
@@ -452,3 +453,12 @@ def _fixed(exact: Fraction, decimals: int) -> str:
     whole, part = digits[: len(digits) - decimals], digits[len(digits) - decimals :]
     sign = "-" if exact < 0 else ""
     return f"{sign}{int(whole):,}{'.' + part if part else ''}"
+
+
+def without_password(address: str) -> str:
+    """An address as it may be shown: a password in it is left out."""
+    return _QUERY_SECRET.sub(r"\1=…", _SECRET.sub(r"\1:…@", address))
+
+
+_SECRET = re.compile(r"(?<=//)([^/@:]*):[^@]*(?=@)@")
+_QUERY_SECRET = re.compile(r"(?i)(?<=[?&])(password|sslpassword)=[^&:]*")

@@ -13,12 +13,20 @@ from typing import Any
 import pytest
 from sqlglot import parse_one
 
-from second_engine import DataFusion
+from datafusion_engine import DataFusion
+from postgres_engine import FilledPostgres, shared
 from sfumato.engines import DuckDB, Engine
+
+
+def _postgres(**options: Any) -> Engine:
+    shared()  # starts the server, or skips
+    return FilledPostgres(**options)
+
 
 ENGINES: dict[str, Callable[..., Engine]] = {
     "datafusion": DataFusion,
     "duckdb": lambda **options: DuckDB(**{"threads": 2, "memory": "1GB", **options}),
+    "postgres": _postgres,
 }
 
 
@@ -61,10 +69,11 @@ def one(make: Callable[..., Engine]) -> Engine:
 
 @pytest.fixture
 def rows() -> Callable[..., list[tuple[Any, ...]]]:
-    """Runs SQL text (in the engine's dialect) and gives plain rows."""
+    """Runs SQL text (as DuckDB writes it, NaN apart) and gives plain rows."""
 
     def fetch(on: Engine, text: str) -> list[tuple[Any, ...]]:
-        table = on.fetch(parse_one(text, dialect=on.dialect.writer))
+        text = text.replace("isnan(x)", on.dialect.is_nan.replace("{0}", "x"))
+        table = on.fetch(parse_one(text, dialect="duckdb"))
         return [tuple(row.values()) for row in table.to_pylist()]
 
     return fetch

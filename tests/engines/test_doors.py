@@ -119,7 +119,7 @@ REFUSED = [
 
 def _refused(engine, folder, text):
     frame_of_the_caller = pa.table({"a": [1]})
-    statement = parse_one(text.replace("{folder}", str(folder)), dialect=engine.dialect.writer)
+    statement = parse_one(text.replace("{folder}", str(folder)), dialect="duckdb")
     before = sorted(os.listdir(folder))
     with pytest.raises(EngineFailed) as caught:
         engine.fetch(statement)
@@ -174,12 +174,13 @@ ACCEPTED = [
 UNKNOWN = {
     "datafusion": {ACCEPTED[2]: "MATERIALIZED", ACCEPTED[-1]: "the operator //"},
     "duckdb": {},
+    "postgres": {ACCEPTED[6]: "names of columns behind an alias", ACCEPTED[-1]: "isnan"},
 }
 
 
 @pytest.mark.parametrize("text", ACCEPTED)
 def test_ordinary_reads_pass(held, text):
-    statement = parse_one(text, dialect=held.dialect.writer)
+    statement = parse_one(text, dialect="duckdb")
     if text in UNKNOWN[held.dialect.name]:  # its dialect writes it otherwise
         with pytest.raises(EngineFailed):
             held.fetch(statement)
@@ -202,7 +203,7 @@ RAISING = [
 @pytest.mark.parametrize("text", RAISING)
 def test_a_failing_read_says_nothing(held, folder, caplog, capfd, text):
     caplog.set_level(logging.DEBUG)
-    statement = parse_one(text, dialect=held.dialect.writer)
+    statement = parse_one(text, dialect="duckdb")
     if (held.dialect.name, text) == ("datafusion", OVERFLOW):  # it goes round, in silence
         assert held.fetch(statement).num_rows == 2
         return

@@ -20,7 +20,7 @@ from sfumato.errors import EngineFailed, SourceUnusable
 
 pytestmark = pytest.mark.duckdb  # its types and their casts
 
-KINDS = ("integer", "float", "boolean", "text", "date")
+KINDS = ("integer", "float", "boolean", "text", "date", "timestamp", "time")
 
 
 def _uses(column: str, kind: str) -> list[str]:
@@ -59,6 +59,8 @@ class Search:
             taken = {}
             for kind in KINDS:
                 fits = [name for name, types in natives.items() if all(_fits(each, kind) for each in types)]
+                if kind in ("timestamp", "time"):  # whole numbers to DuckDB, and spans to Arrow
+                    fits = [name for name in fits if not name.startswith("duration")]
                 self.refused += len(natives) - len(fits)
                 if fits and self.attach(engine, kind, shown, source, dict.fromkeys(fits, kind)):
                     taken[kind] = fits
@@ -185,7 +187,7 @@ def test_files_of_two_types_never_make_a_read_fail(tmp_path, few, least):
 def test_no_cell_of_python_objects_decides_how_another_is_read(firsts):
     """31 odd cells beside ordinary ones in columns of pandas and Polars, as 5 kinds and as ids."""
     searched = 0
-    kinds = KINDS if len(firsts) > 1 else ("integer", "date")
+    kinds = KINDS if len(firsts) > 1 else ("integer", "date", "timestamp", "time")
     with DuckDB(threads=2) as engine:
         for (shown, frame), kind in itertools.product(object_frames(firsts), kinds):
             names = [name for name in frame.columns if name != "n"]

@@ -228,6 +228,30 @@ def test_threads_read_at_once_while_tables_are_attached(one):
 
 
 @pytest.mark.duckdb
+@pytest.mark.parametrize("way", ["another table", "the same table again", "closed"])
+def test_a_read_ends_as_it_began_whatever_is_attached_or_closed_meanwhile(make, way):
+    one = make(threads=1)
+    one.attach("n", NUMBERS, {"a": "integer"})
+    one.attach("more", NUMBERS.slice(0, 7_000), {"a": "integer"})
+    long = "SELECT COUNT(*) AS n FROM n CROSS JOIN more WHERE (n.a * more.a) % 7 = 3"
+    with ThreadPoolExecutor(1) as pool:
+        under_way = pool.submit(ask, one, long)
+        while not one._reads:
+            time.sleep(0.001)
+        if way == "closed":
+            one.close()
+        else:
+            one.attach("n" if way == "the same table again" else "t", NUMBERS.slice(0, 3), {"a": "integer"})
+        assert not under_way.done()  # or nothing was tried
+        sevenths = [[len(range(rest, size, 7)) for rest in range(7)] for size in (20_000, 7_000)]
+        pairs = [(i, j) for i in range(7) for j in range(7) if i * j % 7 == 3]
+        assert under_way.result() == {"n": [sum(sevenths[0][i] * sevenths[1][j] for i, j in pairs)]}
+    assert not [count for count in one._reads.values() if count]
+    if way == "closed":
+        assert not os.path.exists(one._scratch.path)
+
+
+@pytest.mark.duckdb
 def test_a_time_limit_of_one_read_leaves_others_alone(make):
     limited = make(timeout=1.0)
     limited.attach("n", NUMBERS, {"a": "integer"})

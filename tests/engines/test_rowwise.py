@@ -69,14 +69,24 @@ SUMS = {
     "COUNT(*)": "1",
 }
 """Sums, and what each is of one row."""
-GROUPS = ("FLOOR(LEAST(x, 3))", "x > 5", "n", "n % 3", "CASE WHEN x > 5 THEN 1 WHEN isnan(x) THEN 2 END")
+GROUPS = {
+    "FLOOR(LEAST(x, 3))": "CAST(FLOOR(LEAST(x, 3)) AS DOUBLE)",
+    "x > 5": "CAST(CAST(x > 5 AS INTEGER) AS DOUBLE)",  # PostgreSQL makes no double of a truth value
+    "n": "CAST(n AS DOUBLE)",
+    "n % 3": "CAST(n % 3 AS DOUBLE)",
+    "CASE WHEN x > 5 THEN 1 WHEN isnan(x) THEN 2 END": (
+        "CAST(CASE WHEN x > 5 THEN 1 WHEN isnan(x) THEN 2 END AS DOUBLE)"
+    ),
+}
+"""What is grouped by, and the number that shows it."""
 JOINED = """
     SELECT COUNT(*) FROM (SELECT {0} AS u FROM "{1}" WHERE NOT {0} IS NULL) AS r
     JOIN (SELECT {0} AS u, COUNT(*) AS w FROM "{1}" WHERE NOT {0} IS NULL GROUP BY u) AS s USING (u)
 """
 
 
-UNKNOWN = {"duckdb": set(), "datafusion": {"isfinite(x)", "csv", "dataset", "duckdb", "feather"}}
+_LACKING = {"isfinite(x)", "csv", "dataset", "duckdb", "feather"}
+UNKNOWN = {"duckdb": set(), "datafusion": _LACKING, "postgres": _LACKING}
 """What an engine has no function for, or does not take as a source."""
 
 
@@ -140,8 +150,8 @@ def _questions(engine):
     asked |= {f"{each} where": f"SELECT {each} FROM t WHERE x IS NOT NULL" for each in SUMS}
     numbers = [f"SELECT {i} AS i, ({each}) AS v" for i, each in enumerate(asked.values())]
     groups = [
-        f"SELECT {i} AS i, CAST({each} AS DOUBLE) AS k, COUNT(*) AS n FROM t GROUP BY {each}"
-        for i, each in enumerate(GROUPS)
+        f"SELECT {i} AS i, {number} AS k, COUNT(*) AS n FROM t GROUP BY {each}"
+        for i, (each, number) in enumerate(GROUPS.items())
     ]
     return list(asked), *(parse_one(" UNION ALL ".join(each), dialect="duckdb") for each in (numbers, groups))
 
@@ -152,7 +162,7 @@ def _question_alone(engine):
     names = _questions(engine)[0]
     columns = [f"CASE WHEN {each} THEN 1 ELSE 0 END" for each in names if each in FILTERS]
     columns += [*SUMS.values(), *(f"CASE WHEN x IS NULL THEN 0 ELSE {each} END" for each in SUMS.values())]
-    columns += [f"CAST({each} AS DOUBLE)" for each in GROUPS]
+    columns += GROUPS.values()
     shown = ", ".join(f"{each} AS c{i}" for i, each in enumerate(columns))
     return parse_one(f"SELECT {shown} FROM t", dialect="duckdb")
 
@@ -171,6 +181,8 @@ def _rows(one, statement, table):
     moved = statement.copy()
     for each in list(moved.find_all(exp.Table)):
         each.set("this", exp.to_identifier(table, quoted=True))
+    for each in list(moved.find_all(exp.IsNan)):  # which engines say differently
+        each.replace(exp.paren(one.dialect.nan_test(each.this.copy())))
     return [tuple(row.values()) for row in one.fetch(moved).to_pylist()]
 
 
@@ -179,7 +191,7 @@ def _answers(one, table="t"):
     names, numbers, groups = _questions(one.dialect.name)
     made = {names[i]: value for i, value in _rows(one, numbers, table)}
     return made | {
-        (GROUPS[i], "NaN" if key != key else key): count for i, key, count in _rows(one, groups, table)
+        (list(GROUPS)[i], "NaN" if key != key else key): count for i, key, count in _rows(one, groups, table)
     }
 
 

@@ -105,7 +105,8 @@ SOURCES = {
 }
 
 
-TAKEN = {"duckdb": set(SOURCES), "datafusion": {"parquet", "parquet with wild characters", "pyarrow table"}}
+_FEW = {"parquet", "parquet with wild characters", "pyarrow table"}
+TAKEN = {"duckdb": set(SOURCES), "datafusion": _FEW, "postgres": _FEW}
 """What each engine takes as a source; all others are refused when they are attached."""
 
 
@@ -244,7 +245,7 @@ NAMES = ['with "quotes"', "with space", "Größe", "select", "a.b", "x'y", "日�
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "pyarrow", "pandas", "polars", "duckdb", "feather"])
 def test_names_that_need_quoting(one, tmp_path, kind):
-    if one.dialect.name == "datafusion" and kind not in ("parquet", "pyarrow"):
+    if one.dialect.name != "duckdb" and kind not in ("parquet", "pyarrow"):
         return
     table = pa.table({name: [i, i + 1] for i, name in enumerate(NAMES)})
     source = {

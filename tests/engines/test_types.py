@@ -80,6 +80,7 @@ FITTING = {
 }
 UNREAD: dict[str, set[str]] = {
     "duckdb": {"text as whole numbers", "text as floats"},
+    "postgres": {"text as whole numbers", "text as floats", "nothing but NULL as days"},
     "datafusion": {
         *("whole decimals of 38 digits", "decimals", "long decimals"),
         *("floats as whole numbers", "text as whole numbers", "text as floats", "text as truth"),

@@ -156,3 +156,8 @@ def test_answers_that_contradict_each_other_ask_for_no_more_bins_than_there_may_
         draw = np.random.default_rng(0)
         (model, left), (other, right) = neighbours(draw, make)
         check_pair(model, left, other, right, forge=forging(kind, draw))
+
+
+@pytest.mark.parametrize("seed", [101, 109, 117])
+def test_answers_that_leave_no_inverse_give_a_model(seed):
+    check("least squares", seed)

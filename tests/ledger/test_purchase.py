@@ -301,6 +301,9 @@ def test_who_waits_for_a_process_that_dies_pays_itself_unless_it_recorded(place,
 # ── a model that is fitted on a session
 
 
+LONG = [pytest.param(what, marks=pytest.mark.stats) for what in ("tables", "check")]
+
+
 def places(like, points):
     """A place of its own for each."""
     made = {}
@@ -312,7 +315,7 @@ def places(like, points):
     return made
 
 
-@pytest.mark.parametrize("what", ["fit", "search", "synth"])
+@pytest.mark.parametrize("what", ["fit", "search", "synth", *LONG])
 def test_a_fit_that_is_killed_at_any_point_stays_paid_and_is_never_read(sqlite_place, crew, what):
     points = ("after debit", "in read", "after noise", "after record")
     made = places(sqlite_place, points)
@@ -335,7 +338,7 @@ def test_a_fit_that_is_killed_at_any_point_stays_paid_and_is_never_read(sqlite_p
         assert kinds(place) == (debits + 1 - records, 1)
 
 
-@pytest.mark.parametrize("what", ["fit", "search", "synth"])
+@pytest.mark.parametrize("what", ["fit", "search", "synth", *LONG])
 def test_processes_with_one_fit_pay_once_and_agree(sqlite_place, crew, what):
     sqlite_place.made(Budget(1, "1e-6")).close()
     statuses, found = run(sqlite_place, crew, *[["never", 0.1, None, "", what]] * 2, kind="modelled")

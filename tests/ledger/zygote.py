@@ -14,8 +14,10 @@ import signal
 import sys
 import time
 import traceback
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.accounting import BasicFilter
@@ -232,10 +234,14 @@ def modelled(report, where, state, point, patience=0.0, after=None, planted="", 
     PLANTED[planted](ledger)
     source = pa.table({"age": [20, 30, 40, 50], "pay": [1.0, 2.0, None, 4.0]})
     schema = {"age": sf.Int(0, 100), "pay": sf.Float(0, 10)}
-    visits = sf.PrivateTable("visits", source=source, unit=sf.PrivacyUnit.row(), schema=schema)
-    with sf.Session(visits, budget=Budget(1, "1e-6"), ledger=ledger) as session:
+    unit = sf.PrivacyUnit("age", max_rows=1) if what == "tables" else sf.PrivacyUnit.row()
+    tables = [sf.PrivateTable("visits", source=source, unit=unit, schema=schema)]
+    if what == "tables":
+        via = sf.PrivacyUnit.via("visits", on="age", max_rows=2)
+        tables.append(sf.PrivateTable("bills", source=source, unit=via, schema=schema))
+    with sf.Session(*tables, budget=Budget(1, "1e-6"), ledger=ledger) as session:
         _watched(report, ledger, point)
-        how = {"fit": "moments", "search": "rows", "synth": "rows"}[what]
+        how = "moments" if what == "fit" else "rows"
         honest, written = getattr(Vault, how), Kept.to_bytes
 
         def read(*arguments):
@@ -250,7 +256,9 @@ def modelled(report, where, state, point, patience=0.0, after=None, planted="", 
 
         setattr(Vault, how, read)
         Kept.to_bytes = write
-        learn = {"fit": _moments, "search": _search, "synth": _synth}[what](session)
+        learn = {
+            "fit": _moments, "search": _search, "synth": _synth, "tables": _tables, "check": _check
+        }[what](session)  # fmt: skip
         _wait_for(folder, after)
         report(learn())
     ledger.close()
@@ -293,6 +301,42 @@ def _synth(session):
     def learn():
         made = fit(session, epsilon="0.1", delta="1e-9", method="independent", columns=["age"])
         return [made.rows, made.marginal(["age"])["count"].to_pylist()]
+
+    return learn
+
+
+def _tables(session):
+    from sfumato.synth import tables
+
+    def learn():
+        made = tables(session, ["visits", "bills"], epsilon="0.1", delta="1e-9", method="independent")
+        return [made.parents, made.marginal(["bills.pay"])["count"].to_pylist()]
+
+    return learn
+
+
+def _check(session):
+    from sfumato.session.rows_wanted import rows_wanted
+    from sfumato.synth import check
+    from sfumato.synth._model.domain import Domain
+    from sfumato.synth._model.model import Model
+    from sfumato.synth.columns.coarse import as_it_is
+    from sfumato.synth.columns.fine import fine
+    from sfumato.synth.methods.base import Learned
+    from sfumato.synth.released import Released
+    from sfumato.synth.synthesizer import Synthesizer
+
+    column = fine(rows_wanted(session, "visits").column("age"))
+    domain = Domain(("age",), (column.size,))
+    flat = Released(domain, (as_it_is(column),), Learned([], Model(domain, 4.0, {}), True), np.ones(1), {})
+    price = {"epsilon": Fraction(1), "delta": Fraction(1, 10**9)}
+    made = Synthesizer(
+        table="visits", columns=(column,), method="mst", **price, released=flat, unit="", receipt=None
+    )
+
+    def learn():
+        found = check(session, made, epsilon="0.1", delta="1e-9")
+        return [found.rows, found.error]
 
     return learn
 
@@ -465,6 +509,7 @@ def main() -> None:
         if any(job[0] == "modelled" for job in jobs):
             modules = ["learn._core.paying", "session.session", "engines.duckdb"]
             more = {"search": "learn.search", "synth": "synth.fitting"}
+            more |= {"tables": "synth.linked", "check": "synth.checking"}
             modules += [more[what] for what in more if any(what in job for job in jobs)]
             for name in modules:
                 importlib.import_module(f"sfumato.{name}")  # once, and not in every child

@@ -15,12 +15,14 @@ from sfumato.numeric.columns import from_list, from_numbers, kind_of, sorted_row
 VALUES = [
     "a", "", "ü€\0", 0, 7, -(2**63), 2**63 - 1, True, False, 1.5, -0.0, float("inf"), None,
     datetime.date(2020, 2, 29), datetime.date(1, 1, 1), datetime.datetime(2020, 1, 1), b"x",
+    datetime.datetime(1, 1, 1, 0, 0, 1), datetime.time(23, 59, 59), datetime.time(),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", VALUES)
 def test_lists(value):
-    kind = pa.array([value]).type
+    seconds = {datetime.datetime: pa.timestamp("s"), datetime.time: pa.time32("s")}  # whole ones, as keys are
+    kind = seconds.get(type(value), pa.array([value]).type)
     assert kind_of(value) == kind
     for values in ([], [value], [None], [value, None, value], [value] * 100):
         made = from_list(values, kind)

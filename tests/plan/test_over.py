@@ -110,7 +110,9 @@ def test_intervals_hold_where_the_key_or_noise_makes_values_null():
         high = {name: ends + rng.choice([0.0, 1.0, 3.0], size) for name, ends in low.items()}
         results = {"k0": rng.integers(0, 3, size).astype(float)}
         none = (np.zeros(size),)
-        solver = Solver(none, (), (), results, {}, lambda name, _, at=(low, high): (at[0][name], at[1][name]))
+        solver = Solver(
+            none, (), (), results, {}, lambda name, _, at=(low, high): (at[0][name], at[1][name]), size
+        )
         parts = [(), (Call("nullif", (KEY, ONE)),)][rng.integers(2)]
         over = [Over("sum", expression, parts), Over("rank", expression, parts, bool(rng.integers(2)))]
         every = np.arange(size)

@@ -16,7 +16,7 @@ from sfumato.plan.expressions.facts import column_facts, domain_of, facts_of, re
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.size import check_size, check_sizes, size_of
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, call, literal
-from sfumato.schema import Bool, Date, Enum, Float, Int, Text
+from sfumato.schema import Bool, Date, Enum, Float, Int, Text, Time, Timestamp
 from sfumato.sql.write import expressions as written
 
 lower_expression = functools.partial(written.lower_expression, dialect=DUCKDB)
@@ -31,9 +31,13 @@ SCHEMA = {
     "p": Bool(),
     "d": Date("2019-12-30", "2021-03-01"),
     "w": Date(),
+    "m": Timestamp("2019-12-30T20:15:00", "2020-03-01T04:00:59"),
+    "v": Timestamp(),
+    "c": Time(),
 }
 FACTS = {name: column_facts(kind) for name, kind in SCHEMA.items()}
-TYPES = {"integer": "BIGINT", "float": "DOUBLE", "text": "TEXT", "boolean": "BOOLEAN", "date": "DATE"}
+TYPES = {"integer": "BIGINT", "float": "DOUBLE", "text": "TEXT", "boolean": "BOOLEAN", "date": "DATE",
+         "timestamp": "BIGINT", "time": "BIGINT"}  # fmt: skip
 LONG = 100_000
 
 
@@ -226,7 +230,8 @@ def test_digits_and_months_are_whole_numbers(digits):
 
 CONSTANTS = [0, 1, -1, 2, 5, 2**63 - 1, 2**70, 1.5, -0.0, 1e308, float("inf"), float("nan"), True, False,
              None, "", "a", "%a!", "!", "12", "x" * 2000, "2020-02-30", "\x00", datetime.date(2020, 2, 29),
-             datetime.date.max, datetime.date.min]  # fmt: skip
+             datetime.date.max, datetime.date.min, datetime.datetime(2020, 2, 29, 12, 30, 1),
+             datetime.datetime.min, datetime.time(8, 30)]  # fmt: skip
 
 
 def wild(draw: random.Random, depth: int) -> Expression:
@@ -258,7 +263,8 @@ def binds(engine, name: str, seed: int, count: int) -> int:
         shown = lower_expression(resolved).sql("duckdb")
         (kind,) = engine.sql(f"SELECT {shown} AS v FROM empty").types
         given = {"BIGINT": "number", "DOUBLE": "number", "INTEGER": "number", "VARCHAR": "text"}
-        wanted = {"integer": "number", "float": "number"}.get(str(facts.kind), facts.kind)
+        numbers = ("integer", "float", "timestamp", "time")  # engines hold times as seconds
+        wanted = "number" if facts.kind in numbers else facts.kind
         if facts.kind is not None and not _only_nulls(resolved):
             assert given.get(str(kind), str(kind).lower()) == wanted, (expression, kind, shown)
     return accepted
@@ -272,7 +278,9 @@ def _only_nulls(expression: Expression) -> bool:
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_whatever_is_accepted_binds(engine, name):
-    rare = name in ("like", "ilike", "substring", "width_bucket", "replace", "ends_with", "case")
+    rare = name in ("like", "ilike", "substring", "width_bucket", "replace", "ends_with", "case") or (
+        name in ("add_months", "left", "right")
+    )
     found = binds(engine, name, 0, 3000 if rare else 150)
     assert found > 0 or name == "width_bucket"  # whose constants rarely fit
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from second_engine import DataFusion
+from datafusion_engine import DataFusion
 from sfumato.engines import DuckDB
 from sfumato.engines.dialect import DUCKDB, EARLIER, PORTABLE, Dialect
 from sfumato.errors import EngineFailed, QueryRefused

@@ -98,8 +98,17 @@ class Broken:
     def is_prepared(self, name):
         return False
 
+    def grouping(self, name):
+        return ()
+
     def schema(self, source):
         return {}
+
+    def values(self, name, column, limit):
+        raise self.error
+
+    def is_unique(self, name, columns):
+        raise self.error
 
     def fetch(self, statement):
         raise self.error

@@ -256,6 +256,22 @@ def test_rows_that_noise_chooses_are_covered_too():
         assert missed <= 2, name  # at most one in twenty of the answers has one, and forgetting it has 12
 
 
+@pytest.mark.parametrize("key", ["", "g"])
+@pytest.mark.parametrize(
+    "end", ["HAVING COUNT(*) < -1e9", "HAVING out IS NULL", "LIMIT 0", "LIMIT 3 OFFSET 9"]
+)
+def test_an_answer_without_rows_has_intervals_without_rows(sessions, key, end):
+    """Also where the one row without keys is gone, and where only extra questions were asked."""
+    extra = [*BESIDE, *(f"SQRT({column})" for column in BESIDE)]
+    for column in ["COUNT(*)", "AVG(x)", "COUNT(*) / 3", *extra]:
+        text = f"SELECT {key and key + ', '}{column} AS out FROM t {key and 'GROUP BY ' + key} {end}"
+        release = sessions["plain"].sql(text).release(epsilon=1, delta="1e-9")
+        if release.table.num_rows == 0:
+            ends = release.interval(0.9)
+            assert (ends.num_rows, ends.num_columns) == (0, 2 + bool(key)), text
+            assert release.nothing.split()[0] in str(release)
+
+
 MET = "FROM a JOIN b USING (who)"
 
 

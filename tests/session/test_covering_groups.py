@@ -144,7 +144,8 @@ def test_parts_of_an_expression_share_one_risk(answers, others):
         spent["rows", risk] = risk
         return 5.0
 
-    watched = Watched(solver.noisy, solver.noises, solver.laws, solver.keys, solver.affine, solver.solve)
+    facts = (getattr(solver, name) for name in ("noisy", "noises", "laws", "keys", "affine", "solve", "rows"))
+    watched = Watched(*facts)
     cut = cover.cuts[moved.name]
     cuts = {moved.name: cut} | {each.name: cut.uncut for each in still}
     bound = LeftOut(rows, rows, frozenset(cuts))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from second_engine import DataFusion
+from datafusion_engine import DataFusion
 from sfumato.engines import DuckDB
 from sfumato.errors import AccessDenied, InvalidParameter
 from sfumato.ledger import Ledger

@@ -34,7 +34,7 @@ def _clean(outcome: Outcome) -> None:
 def test_random_queries_show_nothing_but_noise():
     outcome = replay_queries("quick", worlds=4, queries=4)
     _clean(outcome)
-    assert outcome.answered >= 12
+    assert outcome.answered >= 10
 
 
 @pytest.mark.parametrize("start", range(5))

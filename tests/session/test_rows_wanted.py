@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from second_engine import DataFusion
+from datafusion_engine import DataFusion
 from sfumato.engines import DuckDB
 from sfumato.errors import AccessDenied, InvalidParameter, QueryRefused, SfumatoError
 from sfumato.ledger import Ledger

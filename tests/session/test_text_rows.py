@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from second_engine import DataFusion
+from datafusion_engine import DataFusion
 from sfumato.errors import QueryRefused
 from sfumato.ledger import Ledger
 from sfumato.loss import PureLoss

@@ -6,7 +6,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.support.random_calls import CALLS, accepted, inside
 
 import sfumato as sf
 from sfumato.errors import QueryRefused
@@ -15,6 +14,7 @@ from sfumato.plan.expressions.tree import columns_of
 from sfumato.session import unreadable
 from sfumato.session.unreadable import SEES_NULL, _only_hides
 from sfumato.testing import exact
+from sfumato.testing.calls import CALLS, accepted, inside
 
 MANY, MUCH = 2**15, 40  # of epsilon: no noise to speak of, for a profile and for a count
 SURE = 1 - 1e-9

@@ -61,6 +61,8 @@ def test_ways_to_write_a_parameter(text: str, values: Values) -> None:
         ("' OR 1 = 1 --", "''' OR 1 = 1 --'"),
         ("?", "'?'"),
         (datetime.date(2024, 2, 29), "CAST('2024-02-29' AS DATE)"),
+        (datetime.datetime(2024, 2, 29, 8, 30), "CAST('2024-02-29T08:30:00' AS TIMESTAMP)"),
+        (datetime.time(8, 30), "CAST('08:30:00' AS TIME)"),
     ],
 )
 def test_values_become_literals(value: object, written: str) -> None:
@@ -152,8 +154,17 @@ WHERE = "SELECT COUNT(*) FROM t WHERE a = "
         (f"{WHERE}?", 3, "The parameters must be a list of values, or a dict of values by name."),
         (f"{WHERE}?", {1: 2}, "The names of parameters must be plain words, such as 'country'."),
         (f"{WHERE}?", [[1, 2]], "not list. Give one value for each ?, as in IN (?, ?)."),
-        (f"{WHERE}?", [datetime.datetime(2024, 1, 1)], "The parameter '1' must be an int, a float, a str"),
-        (f"{WHERE}?", [object()], "The parameter '1' must be an int, a float, a str, a bool, a date or None"),
+        (
+            f"{WHERE}?",
+            [datetime.datetime(2024, 1, 1, 0, 0, 0, 1)],
+            "The parameter '1' must be in whole seconds",
+        ),
+        (f"{WHERE}?", [datetime.time(8, tzinfo=datetime.UTC)], "a time of day without a zone"),
+        (
+            f"{WHERE}?",
+            [object()],
+            "The parameter '1' must be an int, a float, a str, a bool, a date, a datetime, a time",
+        ),
         (f"{WHERE}?", [float("nan")], "The parameter '1' must be finite."),
         (f"{WHERE}?", [float("inf")], "The parameter '1' must be finite."),
         (f"{WHERE}?", [2**63], "The parameter '1' must fit in 64 bits."),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from second_engine import DataFusion
+from datafusion_engine import DataFusion
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB, PORTABLE
 from sfumato.mechanisms import AdaptiveSelection

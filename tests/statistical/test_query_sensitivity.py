@@ -24,7 +24,7 @@ from sfumato.schema import PrivateTable
 from sfumato.session import Session
 from sfumato.testing.queries import exact_units
 
-CHUNKS, ALL_CHUNKS, SIZE = (0, 1, 2, 4), range(20), 100  # in `make test`, and with `make stats`
+CHUNKS, ALL_CHUNKS, SIZE = (0, 2, 4, 7), range(20), 100  # in `make test`, and with `make stats`
 LONG_CHUNKS, LONG_SIZE = 200, 500
 EARLY = {  # questions that meet a planted bug soon
     "clamp one unit too wide": "mutants 2",
@@ -38,6 +38,7 @@ EARLY = {  # questions that meet a planted bug soon
     "exchange of two signs claimed as of one": "mutants 4",
 }
 EXTRA = {"cells", "values"}  # asked of groups that were selected
+REWRITTEN = {"trunc_day"}  # a plan has another function in its place: `times.as_dates_and_times`
 NODES = {
     *("Scan", "Where", "Aggregate", "Key", "AggregateCall", "Report", "Output", "OrderItem"),
     *("Call", "Column", "Literal", "having", "limit", "offset"),
@@ -74,7 +75,8 @@ def test_the_queries_cover_what_there_is(chunks, often, some):
     assert {name: total.nodes[name] for name in NODES if total.nodes[name] < often} == {}
     sums = [name for name, each in statistics().items() if each.arity == 1 and not each.external]
     assert {name: total.aggregates[name] for name in sums if total.aggregates[name] < often} == {}
-    assert {name: total.functions[name] for name in FUNCTIONS if total.functions[name] < some} == {}
+    left = FUNCTIONS.keys() - REWRITTEN
+    assert {name: total.functions[name] for name in left if total.functions[name] < some} == {}
     assert total.asked - total.accepted >= 0.1 * total.asked  # refusals are tried as well
 
 
@@ -108,9 +110,10 @@ def test_a_session_reads_the_same_integers_and_finishes_every_answer(number):
         for _ in range(20):
             try:
                 query = session.sql(make_query(draw, table, plain=True).text)
+                questions = recipe(query.report, table).questions  # refused where bounds are lacking
             except QueryRefused:
                 continue
-            for measured in recipe(query.report, table).questions:
+            for measured in questions:
                 if not (measured.is_open and {each.kind for each in measured.measurements} & EXTRA):
                     assert exact_units(session.vault, measured) == exact_units(bench.vault, measured)
             release = query.release(epsilon=1)

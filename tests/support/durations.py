@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Measured", "count", "listed", "parsed", "written"]
+__all__ = ["Measured", "count", "follow", "listed", "parsed", "written"]
 
 QUICK = 0.04
 """Seconds that the cases of one function may take in `make quick`: of more cases some count as slow."""
@@ -73,6 +73,7 @@ def written(functions: Mapping[str, Measured]) -> str:
 
 _known: dict[str, Measured] = {}
 _elsewhere: list[float] = []
+_beside: set[int] = set()
 
 
 def count(seconds: float) -> None:
@@ -80,8 +81,21 @@ def count(seconds: float) -> None:
     _elsewhere.append(seconds)
 
 
+def follow(process: int) -> None:
+    """Add what tests take in a process that serves many of them, until this one ends."""
+    _beside.add(process)
+
+
+def _seconds_of(process: int) -> float:
+    told = Path(f"/proc/{process}/stat")
+    if not told.exists():
+        return 0.0
+    user, system = told.read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def _now() -> float:
-    return sum(os.times()[:4]) + sum(_elsewhere)
+    return sum(os.times()[:4]) + sum(_elsewhere) + sum(map(_seconds_of, _beside))
 
 
 def pytest_addoption(parser):

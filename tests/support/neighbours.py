@@ -32,7 +32,7 @@ from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.sensitivity import Sensitivity
 from sfumato.plan.questions.unbounded import bounded, sizes_of, unbounded
 from sfumato.schema import PrivateTable, pointers_of
-from sfumato.session.reading import Reading, on_lines, reading
+from sfumato.session.reading import Reading, _timed, on_lines, reading
 from sfumato.session.vault import Vault, _closed
 from sfumato.sql.asking import ask
 from sfumato.sql.write.lower import CELL, UNITS
@@ -82,6 +82,12 @@ class _Answer:
 
     def to_pylist(self) -> list[Any]:
         return [row[0] for row in self.rows]
+
+    def set_column(self, place: int, name: str, values: pa.Array) -> _Answer:
+        names = [*self.column_names[:place], name, *self.column_names[place + 1 :]]
+        new = values.to_pylist()
+        rows = [(*row[:place], value, *row[place + 1 :]) for row, value in zip(self.rows, new, strict=True)]
+        return _Answer(names, rows)
 
     def chunk(self, _: int) -> pa.Array:
         return pa.array(self.to_pylist())
@@ -213,7 +219,9 @@ class Bench:
                 the list is the same for all neighbours, since it is public by then.
         """
         self.neighbours, self.reads = neighbours, 0
-        first = reading(self._read(read or measured), measured)
+        self._read(read or measured)
+        self.answers = [_timed(each, self.vault.kinds(measured)) for each in self.answers]
+        first = reading(self.answers[0], measured)
         broken = self._leaks(measured) if read is None else []
         claimed, lines = _claims(measured), tuple[Line, ...]()
         if measured.is_open:

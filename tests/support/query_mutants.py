@@ -147,6 +147,8 @@ def _claim(change: Callable[[Sensitivity, Measurement, PrivacyUnit], Sensitivity
 
 
 def _upper_only(measurement: Measurement, unit: PrivacyUnit, **options: Any) -> Sensitivity:
+    if measurement.upper <= 0:  # a claim of nothing has no price, which would hide the bug in an error
+        return _sensitivity(measurement, unit, **options)
     return _sensitivity(replace(measurement, lower=max(measurement.lower, 0)), unit, **options)
 
 

@@ -14,9 +14,10 @@ __all__ = ["Asked", "make_query"]
 
 _HOLE = re.compile(r"\{(\w)\}")
 
-# In a template {N} is a number, {I} a whole one, {B} a condition, {T} a text, {D} a date, as deep as there is
-# room for; the small letters are constants of these, and {p} is a pattern. What stands twice comes up more
-# often, so that all functions are called often enough.
+# In a template {N} is a number, {I} a whole one, {B} a condition, {T} a text, {D} a date, {S} a timestamp,
+# {C} a time of day, {K} a number that these have, as deep as there is room for; the small letters are
+# constants of these, and {p} is a pattern. What stands twice comes up more often, so that all functions are
+# called often enough.
 _BOUNDED = (
     "({N} + {N})", "({N} - {N})", "(-{N})", "TRUNC({N})", "({N} * {n})", "({N} % {n})", "(-{N})",
     "ABS({N})", "SIGN({N})", "({N} / {n})", "FLOOR({N})", "CEIL({N})", "TRUNC({N})", "ROUND({N})",
@@ -44,6 +45,25 @@ _WHOLE = (
     "EXTRACT(day FROM {D})", "EXTRACT(quarter FROM {D})", "WEEK({D})", "({D} - {D})",
     "EXTRACT(isodow FROM {D})", "EXTRACT(quarter FROM {D})", "EXTRACT(quarter FROM {D})",
     "EXTRACT(isodow FROM {D})", "({D} - {D})", "WEEK({D})", "EXTRACT(day FROM {D})",
+    "{K}", "{K}",
+)  # fmt: skip
+_OF_CLOCKS = (
+    "DATE_DIFF('minute', {S}, {S})", "DATE_DIFF('minute', {S}, {D})",
+    "DATE_DIFF('minute', {C}, TIME '12:30')",
+    "EXTRACT(EPOCH FROM ({S} - TIMESTAMP '2024-02-28'))", "DATE_DIFF('second', {S}, {S})",
+    "DATE_DIFF('second', {C}, clock)", "DATE_DIFF('hour', TIME '07:00', {C})", "DATE_DIFF('hour', {S}, {S})",
+    "EXTRACT(hour FROM {S})", "HOUR({C})", "MINUTE({S})", "EXTRACT(minute FROM {C})", "SECOND({S})",
+    "SECOND({C})", "EXTRACT(EPOCH FROM {S})", "EPOCH({C})", "EPOCH({S})", "MINUTE({C})", "SECOND({S})",
+)  # fmt: skip
+_MOMENTS = (
+    "at", "at", "at_free", "at", "({S} + INTERVAL 90 SECOND)", "({S} - INTERVAL 2 HOUR)",
+    "({S} + INTERVAL 1 MONTH)",
+    "CAST({D} AS TIMESTAMP)", "CAST({S} AS TIMESTAMP)", "CAST({S} AS TIMESTAMP)", "CAST({S} AS TIMESTAMP)",
+    "DATE_TRUNC('minute', {S})", "DATE_TRUNC('hour', {S})", "COALESCE({S}, {D})",
+)  # fmt: skip
+_CLOCKS = (
+    "clock", "clock", "clock", "clock", "CAST({S} AS TIME)", "CAST(clock AS TIME)", "CAST(clock AS TIME)",
+    "DATE_TRUNC('minute', {C})", "DATE_TRUNC('hour', {C})", "CAST({C} AS TIME)",
 )  # fmt: skip
 _TRUTHS = (
     "{N} < {N}", "{N} <= {n}", "{N} > {n}", "{N} >= {N}", "{I} = {i}", "{I} <> {i}",
@@ -51,12 +71,15 @@ _TRUTHS = (
     "{T} < {t}", "{T} IN ({t}, {t})", "{T} LIKE {p}", "{T} NOT LIKE {p}", "{T} ILIKE {p}",
     "{T} LIKE {p} ESCAPE '!'", "STARTS_WITH({T}, {t})", "ENDS_WITH({T}, {t})", "CONTAINS({T}, {t})",
     "{N} IS NULL", "{T} IS NOT NULL", "{D} IS NULL", "{B} IS TRUE", "{I} IS DISTINCT FROM {i}",
-    "{T} IS DISTINCT FROM {t}", "ENDS_WITH({T}, {t})", "{T} ILIKE {p}", "{T} IS NOT DISTINCT FROM {t}",
+    "{T} IS DISTINCT FROM {t}", "ENDS_WITH({T}, {t})", "{T} ILIKE {p}", "{T} ILIKE {p}",
+    "{T} IS NOT DISTINCT FROM {t}",
     "({B} AND {B})", "({B} OR {B})", "NOT {B}", "{D} < {d}", "{D} >= {d}", "{D} BETWEEN {d} AND {d}",
     "{D} IN ({d}, {d})", "flag", "({B} OR {B} OR {B})", "{N} = {N}", "CAST({I} AS BOOLEAN)",
     "COALESCE({B}, FALSE)", "{D} > {D}", "flag IS NOT TRUE", "({N} > {n} AND {N} < {n})",
     "CASE WHEN {B} THEN {B} ELSE flag END", "CAST({T} AS BOOLEAN)", "STARTS_WITH({T}, {t})",
-    "STARTS_WITH({T}, {t})", "CONTAINS({T}, {t})", "CONTAINS({T}, {t})",
+    "STARTS_WITH({T}, {t})", "CONTAINS({T}, {t})", "CONTAINS({T}, {t})", "ENDS_WITH({T}, {t})",
+    "{S} < '2024-02-29 12:00'", "at_free >= {d}", "{C} BETWEEN '08:00' AND TIME '09:30:30'", "{S} > {D}",
+    "CAST({S} AS TIME) < {C}",
 )  # fmt: skip
 _LIKELY = (
     "n_pos >= 1", "f_pos > 0.1", "n_mix BETWEEN -30 AND 30", "flag IS NOT NULL", "n_big IS NOT NULL",
@@ -80,6 +103,7 @@ _DATES = (
     "COALESCE({D}, {d})", "CAST({T} AS DATE)", "GREATEST({D}, {d})", "LEAST({D}, {d})",
     "CASE WHEN {B} THEN {D} ELSE {d} END", "({D} - {i})", "(day + n_mix)", "DATE_TRUNC('year', {D})",
     "DATE_TRUNC('year', {D})", "DATE_TRUNC('week', {D})", "CAST({T} AS DATE)",
+    "CAST(at AS DATE)", "DATE_TRUNC('month', at_free)",
 )  # fmt: skip
 _KEYS = (
     "grp", "grp", "code", "flag", "n_mix", "day", "EXTRACT(month FROM day)", "EXTRACT(year FROM day)",
@@ -88,12 +112,14 @@ _KEYS = (
     "DATE_TRUNC('month', day)", "SIGN({N})", "code + 1", "CAST(flag AS INTEGER)", "n_pos % 7",
     "NULLIF(code, 2)", "ROUND(f_mix / 100)", "LENGTH(grp)", "n_mix // 3", "DATE_TRUNC('quarter', day)",
     "LEFT(grp, 1)", "CASE WHEN {B} THEN 1 ELSE 0 END", "GREATEST(LEAST(n_free, 3), -3)", "CONCAT(grp, '!')",
-    "EXTRACT(doy FROM day)", "grp || '-' || grp", "n_neg",
+    "EXTRACT(doy FROM day)", "grp || '-' || grp", "n_neg", "EXTRACT(hour FROM at)", "DATE_TRUNC('hour', at)",
+    "DATE_TRUNC('minute', {C})", "HOUR({C})",
 )  # fmt: skip
 _LISTED = (  # a key, and the condition that makes its values public
     ("name", "name IN ('Lyon', 'lyon', '', 'nowhere')"), ("n_free", "n_free IN (1, 3, 1000, -1, 0)"),
     ("f_free", "f_free IN (1.0, -1000.0, 0.0)"),
     ("day_free", "day_free IN (DATE '2024-03-18', DATE '1961-10-15')"),
+    ("at_free", "at_free IN (TIMESTAMP '2024-02-28 23:59:59', '1969-12-31 23:59:59')"),
     ("n_pos", "n_pos BETWEEN 90 AND 120"), ("n_free", "n_free BETWEEN -3 AND 3"),
 )  # fmt: skip
 _OWN = {
@@ -107,7 +133,7 @@ _AGGREGATES = (
     "COUNT_IF({B})", "COUNT(*) FILTER (WHERE {B})", "SUM({A}) FILTER (WHERE {B})",
     "AVG({A}) FILTER (WHERE {B})", "SUM({B})", "COUNT(DISTINCT uid)", "AVG({A})", "COUNT({D})",
     "CORR({A}, {N})", "MEDIAN({A})", "COUNT(DISTINCT {T})", "GEOMETRIC_MEAN(GREATEST({A}, 1))",
-    "HARMONIC_MEAN(GREATEST({A}, 0.5))",
+    "HARMONIC_MEAN(GREATEST({A}, 0.5))", "HARMONIC_MEAN(GREATEST({A}, 0.5))",
 )  # fmt: skip
 _RESULTS = (
     "{0}", "{0}", "{0}", "{0}", "{0}", "{0} / {1}", "100 * {0} / COUNT(*)", "ROUND({0}, 2)", "{0} - {1}",
@@ -264,8 +290,11 @@ class _Query:
 
     def argument(self) -> str:
         """A number to aggregate: a column, or something nested, held within bounds where it may have none."""
-        if self.draw.random() < 0.35:
+        roll = self.draw.random()
+        if roll < 0.3:
             return self.draw.choice(self.numbers)
+        if roll < 0.4:
+            return self.fill("LEAST(GREATEST({K}, -90), 1000)", 1)
         return self.fill("{N}", self.draw.choice((1, 1, 2, 3)))
 
     def fill(self, template: str, depth: int) -> str:
@@ -294,6 +323,15 @@ class _Query:
 
     def _part_d(self, depth: int) -> str:
         return self.short(_DATES, min(depth, -1))  # the statements grow threefold with every date function
+
+    def _part_k(self, depth: int) -> str:
+        return self.fill(self.draw.choice(_OF_CLOCKS), max(depth, 1))
+
+    def _part_s(self, depth: int) -> str:
+        return self.short(_MOMENTS, min(depth, -1))
+
+    def _part_c(self, depth: int) -> str:
+        return self.short(_CLOCKS, min(depth, -1))
 
     def short(self, templates: tuple[str, ...], depth: int) -> str:
         """A text or a date: these may go one level deeper, where numbers end, and begin with four columns."""

@@ -16,7 +16,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.schema import Bool, ColumnType, Date, Enum, Float, Int, PrivacyUnit, PrivateTable, Text
+from sfumato.numeric.moments import FIRST, LAST, seconds_of
+from sfumato.schema import (
+    Bool,
+    ColumnType,
+    Date,
+    Enum,
+    Float,
+    Int,
+    PrivacyUnit,
+    PrivateTable,
+    Text,
+    Time,
+    Timestamp,
+)
 
 __all__ = ["Side", "World", "make_world"]
 
@@ -58,6 +71,8 @@ _ARROW: dict[str, pa.DataType] = {
     "float": pa.float64(),
     "text": pa.string(),
     "boolean": pa.bool_(),
+    "timestamp": pa.int64(),  # seconds, as engines show them
+    "time": pa.int64(),
 }
 
 
@@ -129,6 +144,9 @@ def _schema(draw: Draw) -> dict[str, ColumnType]:
         "f_huge": some(Float, (-1e15, 1e15), (0, 9e15), (-1e12, -1e3)),
         "f_one": some(Float, (5, 5), (0, 0), (-0.1, -0.1)),
         "f_free": some(Float, ()),
+        "at": Timestamp(*draw.choice((("2024-02-28T22:00:00", "2024-03-01"), ("1969-12-31", "1970-01-02")))),
+        "at_free": Timestamp(),
+        "clock": Time(*draw.choice(((), ("08:30", "10:00:01"))), nullable=False),
     }
 
 
@@ -146,6 +164,7 @@ class _Rows:
 
     def __init__(self, draw: Draw, schema: dict[str, ColumnType], id_kind: str) -> None:
         self.draw, self.schema, self.id_kind = draw, schema, id_kind
+        self.times = random.Random(f"times {id_kind} {len(schema)}")
         self.heavy = {mood: self.identity(i) for i, mood in enumerate(("high", "low", "wide"))}
         if draw.random() < 0.3:
             self.heavy["high"], self.heavy["low"] = _STRANGE_IDS[id_kind][:2]
@@ -188,6 +207,10 @@ class _Rows:
         match column:
             case Enum(values=values):
                 return values[0] if top else values[-1]
+            case Timestamp(start=None):
+                return 1_709_164_799 if top else -1
+            case Timestamp(start=start, end=end) | Time(start=start, end=end):
+                return seconds_of(end if top else start)
             case Bool():
                 return top
             case Text():
@@ -211,7 +234,7 @@ class _Rows:
         return float(end) if self.draw.random() < 0.8 else self.draw.choice((beyond_float, more))
 
     def usual(self, name: str, column: ColumnType) -> Any:
-        draw = self.draw
+        draw = self.times if isinstance(column, Timestamp | Time) else self.draw
         if draw.random() < 0.07:
             return None
         wild = draw.random() < 0.1
@@ -228,6 +251,13 @@ class _Rows:
             case Date(start=start, end=end):
                 first, last = (0, 19_800) if start is None else ((start - _EPOCH).days, (end - _EPOCH).days)
                 return draw.choice(_DAYS) if wild else draw.randint(first - 1, last + 1)
+            case Timestamp(start=None):
+                return draw.choice((FIRST, LAST, 0)) if wild else draw.randint(-(10**9), 2 * 10**9)
+            case Timestamp(start=start, end=end):
+                first, last = seconds_of(start), seconds_of(end)
+                return draw.choice((FIRST, LAST, first - 1, last + 1)) if wild else draw.randint(first, last)
+            case Time():
+                return draw.choice((0, 86_399, 43_200)) if wild else draw.randint(8 * 3600, 10 * 3600)
             case Int(lower=lower, upper=upper):
                 low, high = (-1000, 1000) if lower is None else (lower, upper)
                 return draw.choice(_WILD_INTS) if wild else draw.randint(low, high)
@@ -237,7 +267,7 @@ class _Rows:
         raise AssertionError(name)
 
 
-_KEYS = {"grp", "code", "flag", "day", "name", "n_mix"}  # what most queries group by
+_KEYS = {"grp", "code", "flag", "day", "name", "n_mix", "at", "clock"}  # what most queries group by
 
 
 def _same(identity: Any) -> Callable[[Row], bool]:

@@ -172,12 +172,60 @@ class Partial:
         (Ranked, "is said to have some"),
         (Addressed, "schemes are not names"),
         (Suspicious, "shown: SourceUnusable"),
-        (Partial, "protocol:"),
+        (Partial, "protocol: it lacks schemes, attach, schema, fetch, values"),
     ],
 )
 def test_what_it_shows_and_refuses_is_checked(kind, words):
     found = engine_faults(kind, checks={"shown", "public", "refusal"})
     assert any(words in fault for fault in found), found
+
+
+SOME = frozenset({"abs"})
+DECLARED: dict[str, tuple[dict[str, Any], str]] = {
+    "a kind without a cast": ({"casts": {"integer": DUCKDB.casts["integer"]}}, "casts lack float, boolean"),
+    "a function that nobody knows": ({"common": SOME | {"cube"}}, "cube is no scalar function"),
+    "neither form nor reason": ({"common": SOME}, "round has neither a form nor a reason among refused"),
+    "both form and reason": ({"refused": {"why": SOME}}, "abs has a form and is refused"),
+    "different without a form": ({"common": SOME, "different": {"how": {"round"}}}, "round is different and"),
+    "two reasons": ({"different": {"how": SOME, "why": SOME}}, "abs has several reasons"),
+}
+
+
+FORMS: dict[str, tuple[str, str, str]] = {
+    "rounded down": ("trunc", "FLOOR({0})", "functions: trunc is not the same as on DuckDB: "),
+    "letters by bytes": ("length", "STRLEN({0})", "functions: length is not the same"),
+    "a cast that raises": ("to_integer", "CAST({0} AS BIGINT)", "functions: to_integer makes a read fail: "),
+    "months from 0": ("month", "MONTH({0}) - 1", "functions: month leaves what is known of it: "),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_wrong_form_of_a_function_is_found(name):
+    function, form, words = FORMS[name]
+    found = engine_faults(bent(forms={function: form}), checks={"functions"})
+    assert any(fault.startswith(words) for fault in found), found
+
+
+def test_a_function_that_is_declared_to_differ_may():
+    rough = {"ln": "CASE WHEN {0} > 0 THEN LN(CAST({0} AS DOUBLE)) * 1.0000000000000002e0 END"}
+    assert any(
+        "ln is not the same" in fault for fault in engine_faults(bent(forms=rough), checks={"functions"})
+    )
+    declared = bent(forms=rough, different={"other last digits": frozenset({"ln"})})
+    assert engine_faults(declared, checks={"functions"}) == []
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_declaration_that_contradicts_itself_is_found(name):
+    changes, words = DECLARED[name]
+    found = engine_faults(bent(**changes), checks={"functions"})
+    assert any(fault.startswith(f"functions: {words}") for fault in found), found
+
+
+def test_the_piece_that_makes_a_read_fail_is_named():
+    changes, _ = BENT["a cast that raises"]
+    (fault,) = engine_faults(bent(**changes), checks={"dialect"})
+    assert fault.endswith('What fails: CAST(TRUNC("x") AS BIGINT)')
 
 
 def test_all_that_is_found_is_told():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,15 @@ def test_what_needs_a_server_is_in_one_half(quick):
     needing = {file for file in FILES if file.startswith(("tests/ledger/", "tests/session/test_earlier"))}
     assert len(needing) > 10
     assert needing <= first or not needing & first
+
+
+def test_what_needs_spark_is_in_one_file():
+    needing = [
+        file
+        for file in FILES
+        if re.search(r"^(import|from) spark\b", (_TESTS.parent / file).read_text(), re.M)
+    ]
+    assert needing == ["tests/engines/test_spark.py"]
 
 
 def test_both_halves_have_as_much_to_do():

@@ -287,7 +287,7 @@ def test_declarations_that_cannot_be_read_are_found_and_stop_nothing(tmp_path):
     lines = [(change.old, change.new) for change in report.changes]
     assert ("wen", None) in lines or ("wen", "when") in lines
     assert ("gone", None) in lines
-    assert ('when = { type = "int", … }', 'when = { type = "date", … }') in lines
+    assert ('when = { type = "int", … }', 'when = { type = "timestamp", … }') in lines
     lost = sf.PrivateTable("t", source=rows, unit=sf.PrivacyUnit("idd"), schema={"n": sf.Int(0, 9)})
     found = sf.validate(lost).tables[0]
     assert found.units is None

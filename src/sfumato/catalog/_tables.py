@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.catalog._sections import check_known, place_of, text_of
+from sfumato.catalog._synth import SynthSettings, read_synth
 from sfumato.catalog.keys import UNDECIDED
 from sfumato.engines.csv_format import Csv
 from sfumato.errors import CatalogUnusable, InvalidParameter
@@ -28,19 +29,24 @@ _OF_PUBLIC = ("public", "source", "key", "version", "columns", "csv")
 
 def read_tables(
     sections: Mapping[str, dict[str, Any]], folder: Path, undecided: list[str]
-) -> tuple[list[PrivateTable | PublicTable], dict[str, dict[str, Role]]]:
-    """The tables, and how their columns are classified; what is left open is added to `undecided`.
+) -> tuple[list[PrivateTable | PublicTable], dict[str, dict[str, Role]], dict[str, SynthSettings]]:
+    """The tables, how their columns are classified, and what their synthetic rows keep to.
+
+    What is left open is added to `undecided`.
 
     Raises:
         CatalogUnusable: for settings that mean nothing.
     """
     tables: list[PrivateTable | PublicTable] = []
     roles: dict[str, dict[str, Role]] = {}
+    synth: dict[str, SynthSettings] = {}
     for name, section in sections.items():
         where = f"tables.{name}"
         check_known("tables.NAME", section, where)
         columns, roles[name] = _columns(section, where)
         public = _is_public(section, where)
+        if "synth" in section:
+            synth[name] = read_synth(section["synth"], columns, f"{where}.synth")
         needed = ("source",) if public else ("source", "unit")
         if missing := [key for key in needed if section.get(key, UNDECIDED) == UNDECIDED]:
             undecided.extend(f"{key} of {where}" for key in missing)
@@ -51,7 +57,7 @@ def read_tables(
             tables.append(make(name, source, columns, section, where))
         except InvalidParameter as error:
             raise CatalogUnusable(f"{where}: {error}") from None
-    return tables, roles
+    return tables, roles, synth
 
 
 def _source(section: Mapping[str, Any], where: str, folder: Path) -> str | Csv:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from sfumato._dataclasses import dataclass
 from sfumato.catalog._sections import check_known, named_in, place_of, section_of, text_of
+from sfumato.catalog._synth import SynthSettings
 from sfumato.catalog._tables import read_tables, settle
 from sfumato.catalog.keys import UNDECIDED, Missing, Undecided, nearest
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
@@ -47,16 +48,19 @@ class EngineLimits:
     name: str | None = None
     url: str | None = field(default=None, repr=False)  # it may hold a password
 
-    def open(self) -> Engine:
+    def open(self, sources: Iterable[Any] = ()) -> Engine:
         """The engine, with these limits; whoever opens it closes it.
+
+        Args:
+            sources: What it is to read: their addresses say which engine it is where no name does.
 
         Raises:
             InvalidParameter: if there is no engine of that name, or it does not take what is set here.
         """
-        from sfumato.engines import engine
+        from sfumato.engines.base import engine, engine_of
 
-        named = () if self.name is None else (self.name,)
-        return engine(*named, url=self.url, threads=self.threads, memory=self.memory, timeout=self.timeout)
+        name = engine_of(sources) if self.name is None else self.name
+        return engine(name, url=self.url, threads=self.threads, memory=self.memory, timeout=self.timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ class Catalog:
         analyst: In whose name to ask, if anyone's.
         public: Tables about no one, which questions about any dataset may use.
         moved: Whether an argument or the environment names a ledger other than the file's.
+        synth: By table, what its synthetic rows keep to.
     """
 
     path: Path
@@ -88,6 +93,7 @@ class Catalog:
     analyst: str | None = None
     public: tuple[PublicTable, ...] = ()
     moved: bool = False
+    synth: Mapping[str, SynthSettings] = field(default_factory=dict)
 
     @classmethod
     def find(cls, start: str | Path | None = None, *, environ: Mapping[str, str] | None = None) -> Path:
@@ -132,7 +138,7 @@ class Catalog:
         check_known("", data, "")
         undecided: list[str] = []
         budgets, limits = _datasets(named_in(data, "datasets"), undecided)
-        listed, roles = read_tables(named_in(data, "tables"), file.parent.absolute(), undecided)
+        listed, roles, synth = read_tables(named_in(data, "tables"), file.parent.absolute(), undecided)
         if undecided:
             raise Undecided(f"{file.name} leaves this to decide: {'; '.join(undecided)}.")
         tables, public = settle(listed)
@@ -163,6 +169,7 @@ class Catalog:
             analyst=analyst or environment.get("SFUMATO_ANALYST") or None,
             public=public,
             moved=moved,
+            synth=synth,
         )
 
     def table(self, name: str) -> PrivateTable:

@@ -70,7 +70,7 @@ class DraftTable:
 
     def role(self, column: str) -> Role:
         """What the column looks like."""
-        return role_of(column, "date" if self.type(column) == "date" else self.columns[column])
+        return role_of(column, word if (word := self.type(column)) == "date" else self.columns[column])
 
 
 def draft(
@@ -89,16 +89,23 @@ def draft(
         delta: The budget's delta, if it is decided.
     """
     parts = [_HEAD, _LEDGER]
-    parts.extend(_dataset(table.name, epsilon, delta) for table in tables)
+    # Tables whose rows are of the same people share one budget, or a person would be paid for twice.
+    shared = tables[0].name if len(tables) > 1 and unit not in (None, "row") else None
+    parts.extend(_dataset(table.name, epsilon, delta) for table in (tables if shared is None else tables[:1]))
     if len(tables) > 1:
-        parts.append(_SEVERAL)
-    parts.extend(_table(table, unit) for table in tables)
+        parts.append((_SEVERAL if shared is None else _SHARED) + _LINKED)
+    parts.extend(_table(table, unit, None if table.name == shared else shared) for table in tables)
     return "\n".join(parts)
 
 
 _SEVERAL = """\
 # Tables about the same people must share one budget: give them the same
 # `dataset`, and remove the sections above that are then not used.
+"""
+_SHARED = """\
+# The tables are about the same people, by their unit, and share one budget.
+"""
+_LINKED = """\
 #
 # A table that does not name the people itself may point to one that does. It
 # protects whoever owns the row it points to, and draws on the same budget; the
@@ -140,8 +147,9 @@ def _dataset(name: str, epsilon: str | None, delta: str | None) -> str:
     return "\n".join(lines)
 
 
-def _table(table: DraftTable, unit: str | None) -> str:
+def _table(table: DraftTable, unit: str | None, dataset: str | None) -> str:
     lines = [f"[tables.{toml_key(table.name)}]", f"source = {_quoted(table.source)}", *_unit(table, unit)]
+    lines += [] if dataset is None else [f"{f'dataset = {_quoted(dataset)}':<28} # whose budget it draws on"]
     lines += [
         'version = "1"                # change it when the data changes',
         "# size = 1000                # about how many units, if that is public: quotes means",
@@ -255,6 +263,8 @@ def _column(table: DraftTable, column: str, role: Role) -> list[str]:
         notes.append(f"DECIDE: bounds to sum it, such as {_bounds(column, word)}")
     if word == "date" and role != "identifier":
         notes.append("DECIDE: start and end to group by it")
+    if word == "timestamp" and role != "identifier":
+        notes.append('DECIDE: start and end to group by its days or hours; type = "date" if days are enough')
     if word == "text" and role != "identifier":
         notes.append('DECIDE: type = "enum", values = ["…"] to group by it')
     setting = f'{toml_key(column)} = {{ type = "{word}", role = "{role}" }}'
@@ -291,6 +301,8 @@ def _quoted(text: str) -> str:
 def table_name(source: str, taken: Sequence[str] = ()) -> str:
     """A name for the table in that source: `data/visits-2024.csv.gz` → `visits_2024`."""
     place, _, inner = source.partition("::")
+    if "://" in place:  # schema.table
+        inner = inner.rpartition(".")[2]
     parts = [
         part for part in re.split(r"[/\\]", place) if part and not set(part) & set("*?[") and "=" not in part
     ]

@@ -113,8 +113,8 @@ def _classification(facts: Facts) -> Found:
 
 
 def _kind(kind: ColumnType) -> str:
-    names = {"Int": "integer", "Float": "float", "Bool": "boolean", "Date": "date"}
-    return names.get(type(kind).__name__, "text")
+    names = {"Int": "integer", "Float": "float", "Bool": "boolean", "Date": "date", "Timestamp": "timestamp"}
+    return names.get(type(kind).__name__, "time" if kind.kind == "time" else "text")
 
 
 def _weight(table: PrivateTable) -> str:
@@ -130,7 +130,7 @@ def _preparation(facts: Facts) -> Found:
         f"{table.name}.{name}"
         for table in facts.tables
         for name, kind in table.schema.items()
-        if type(kind).__name__ in ("Int", "Float", "Date")
+        if type(kind).__name__ in ("Int", "Float", "Date", "Timestamp")
         and getattr(kind, "lower", getattr(kind, "start", None)) is None
     ]
     weights = " and ".join(map(_weight, facts.tables))

@@ -75,10 +75,10 @@ class Unopened:
     ) -> pa.Table:
         """Refused, but for the types of ids, which were found alike when the session that paid was opened."""
         asked = [
-            (subquery.find(exp.Table), subquery.find(exp.Max))
+            (subquery.find(exp.Table), subquery.find(exp.Column))
             for subquery in statement.find_all(exp.Subquery)
         ]
-        columns = [(table.name, most.this.name) for table, most in asked if table and most]
+        columns = [(table.name, shown.name) for table, shown in asked if table and shown]
         if columns and statement == id_types(columns, self.dialect):
             return pa.table({str(i): ["as they were"] for i in range(len(columns))})
         raise EngineFailed(_SHUT)

@@ -62,6 +62,8 @@ def _text(cell: Any) -> str | None:
         return decimal.Decimal.__str__(cell) if cell.is_finite() else None
     if isinstance(cell, uuid.UUID):
         return str(uuid.UUID(int=cell.int))
+    if isinstance(cell, datetime.time):  # with a zone it is no time of day
+        return datetime.time.isoformat(cell) if cell.tzinfo is None else None
     return _moment(cell)
 
 

@@ -77,7 +77,7 @@ def origins_of(
     _check_found([[column.name for column in columns] for columns in held], [*values, *ids], located.shown)
     origins: list[Origin] = []
     for scan, columns in zip(scans, held, strict=True):
-        if isinstance(located, Files) and any(name.casefold() in scan.millis for name in (*values, *ids)):
+        if isinstance(located, Files) and any(name.casefold() in scan.by_arrow for name in (*values, *ids)):
             read = read_parquet_files(scan.paths, located.partitions, located.shown)
             origins += [_picked(connection, frame, values, ids) for frame in read.pieces or (read,)]
         else:

@@ -84,7 +84,7 @@ def _scan(files: Files, paths: tuple[str, ...], fields: Fields) -> Scan:
         text,
         names,
         paths,
-        millis=frozenset(_name(field) for field in fields if _is_millis(field)),
+        by_arrow=frozenset(_name(field) for field in fields if _is_by_arrow(field)),
         vague=frozenset(_name(field) for field in fields if _is_vague(field)),
     )
 
@@ -131,8 +131,10 @@ def _name(field: Field) -> str:
     return field[0].casefold()
 
 
-def _is_millis(field: Field) -> bool:
-    return field[3] == "TIMESTAMP_MILLIS" or ("Timestamp" in field[2] and "MILLIS=MilliSeconds" in field[2])
+def _is_by_arrow(field: Field) -> bool:
+    """Timestamps in milliseconds and times of day of any unit: DuckDB's own scan of them fails on a row."""
+    millis = "Timestamp" in field[2] and "MILLIS=MilliSeconds" in field[2]
+    return millis or "TimeType" in field[2] or field[3] in ("TIMESTAMP_MILLIS", "TIME_MILLIS", "TIME_MICROS")
 
 
 def _is_vague(field: Field) -> bool:

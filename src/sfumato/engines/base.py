@@ -14,11 +14,12 @@ return an `Engine`. `sfumato.testing.check_engine` tries whether it keeps what i
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from sfumato.errors import InvalidParameter, SourceUnusable
+from sfumato.render import without_password
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ __all__ = [
     "SourceKind",
     "check_address",
     "engine",
+    "engine_of",
+    "missing_members",
     "pointer_column",
     "unread_column",
 ]
@@ -46,7 +49,7 @@ __all__ = [
 Source: TypeAlias = Any
 """Where rows are: a path, a glob, a folder, a list of paths, `file.duckdb::table`, or a frame in memory."""
 
-SourceKind: TypeAlias = Literal["integer", "float", "boolean", "text", "date", "timestamp", "other"]
+SourceKind: TypeAlias = Literal["integer", "float", "boolean", "text", "date", "timestamp", "time", "other"]
 """What a column of a source holds, as its public metadata says."""
 
 UNIT_COLUMN = "sfumato unit"
@@ -70,7 +73,12 @@ UNREAD_PREFIX = "sfumato unread "
 `unread_column`."""
 
 _GROUP = "sfumato.engines"
-_BUILT_IN = {"duckdb": EntryPoint("duckdb", "sfumato.engines.duckdb:DuckDB", _GROUP)}
+_BUILT_IN = {
+    "duckdb": EntryPoint("duckdb", "sfumato.engines.duckdb:DuckDB", _GROUP),
+    "postgres": EntryPoint("postgres", "sfumato.engines.postgres:Postgres", _GROUP),
+    "spark": EntryPoint("spark", "sfumato.engines.spark:Spark", _GROUP),
+}
+_BY_SCHEME = {"postgresql": "postgres", "postgres": "postgres", "spark": "spark"}
 
 
 @runtime_checkable
@@ -105,11 +113,13 @@ class Engine(Protocol):
     ) -> None:
         """Make `name` a table with these columns in their canonical types.
 
-        Integer columns are BIGINT, float ones DOUBLE, text VARCHAR, boolean BOOLEAN, date DATE. A value that
-        does not fit is NULL. The column `unit` is shown as `UNIT_COLUMN` too, or only there if it is not
-        among `columns`, with the type and values it has in the source: a cast could make one id of several,
-        and so one unit of several people. A table without `unit` has no such column: a public one, or a
-        private one whose units are rows or are named in another table.
+        Integer columns are BIGINT, float ones DOUBLE, text VARCHAR, boolean BOOLEAN, date DATE. Timestamps
+        are BIGINT too: whole seconds since 1970-01-01, in UTC where the source says a zone and as they are
+        elsewhere, in the years 1 to 9999; times of day are the seconds since midnight. Parts of a second are
+        cut off. A value that does not fit is NULL. The column `unit` is shown as `UNIT_COLUMN` too, or only
+        there if it is not among `columns`, with the type and values it has in the source: a cast could make
+        one id of several, and so one unit of several people. A table without `unit` has no such column: a
+        public one, or a private one whose units are rows or are named in another table.
 
         `pointers` are those of `columns` that lead from a row to its owner, on either end. They are shown as
         `pointer_column(name)` too, as the source has them, for the same reason; whole numbers of any width in
@@ -197,6 +207,11 @@ class Engine(Protocol):
         """Give everything back; a second call does nothing."""
 
 
+def missing_members(engine: object) -> list[str]:
+    """The members of `Engine` that an object does not have, in their order."""
+    return [name for name in vars(Engine) if not name.startswith("_") and not hasattr(engine, name)]
+
+
 def check_address(source: Source, schemes: Collection[str]) -> None:
     """Refuse a source that is an address of any other kind.
 
@@ -205,7 +220,8 @@ def check_address(source: Source, schemes: Collection[str]) -> None:
     """
     if isinstance(source, str) and "://" in source and source.partition("://")[0].lower() not in schemes:
         raise SourceUnusable(
-            f'The source "{source[:200]}" is remote; copy it to this machine and give its path.'
+            f'The source "{without_password(source)[:200]}" is remote; copy it to this machine and give its '
+            "path."
         )
 
 
@@ -217,6 +233,16 @@ def pointer_column(name: str) -> str:
 def unread_column(name: str) -> str:
     """The name under which an attached table says of each row whether its cell could not be read."""
     return f"{UNREAD_PREFIX}{name}"
+
+
+def engine_of(sources: Iterable[Source]) -> str:
+    """The name of the built-in engine that reads these sources: by their addresses; files need DuckDB."""
+    schemes = {
+        source.partition("://")[0].lower()
+        for source in sources
+        if isinstance(source, str) and "://" in source
+    }
+    return next((_BY_SCHEME[scheme] for scheme in sorted(schemes) if scheme in _BY_SCHEME), "duckdb")
 
 
 def engine(name: str = "duckdb", /, **options: Any) -> Engine:

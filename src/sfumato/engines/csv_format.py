@@ -12,6 +12,7 @@ from typing import Any
 
 from sfumato._dataclasses import dataclass
 from sfumato.engines._paths import literal
+from sfumato.engines.kinds import seconds
 from sfumato.errors import InvalidParameter
 from sfumato.render import is_text
 from sfumato.schema import Kind
@@ -21,6 +22,7 @@ __all__ = ["DELIMITERS", "Csv"]
 DELIMITERS = (",", ";", "\t", "|")
 _PARTS = re.compile(r"%(.)", re.DOTALL)
 _KNOWN = frozenset("aAbBdfHIjmMpSyY")
+_HOUR = {"H", "I"}
 _DAY = ({"d"}, {"m", "b", "B"}, {"Y", "y"})  # what a day needs, one of each
 
 
@@ -36,6 +38,7 @@ class Csv:
             frequent in the header; a comma where there is none, a tab in a .tsv file.
         decimal: What separates the fraction of a number: "." or ",".
         dates: How days are written, such as `"%d.%m.%Y"`, tried in order; unless given as 2024-12-31.
+            Timestamps are read by those of them that have hours, such as `"%d.%m.%Y %H:%M"`.
         trim: Whether blanks around text are left out. Ids of units are always read as they stand.
 
     Privacy:
@@ -102,6 +105,12 @@ class Csv:
             # DuckDB takes words such as "epoch" for days, and 24 for a year where %Y is asked for.
             is_day = f"regexp_matches({column}, '[0-9]') AND year({day}) BETWEEN 1000 AND 9999"
             return f"CASE WHEN {is_day} THEN {day} END"
+        if kind == "timestamp" and (
+            forms := [form for form in self.dates if _HOUR & {*_PARTS.findall(form)}]
+        ):
+            moment = f"try_strptime({column}, [{', '.join(map(literal, forms))}])"
+            is_day = f"regexp_matches({column}, '[0-9]') AND year({moment}) BETWEEN 1000 AND 9999"
+            return seconds(f"CASE WHEN {is_day} THEN {moment} END")
         return None
 
 

@@ -11,7 +11,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from sqlglot import exp
@@ -136,6 +135,7 @@ class DuckDB:
         self._tables: dict[str, Table] = {}
         self._held: dict[str, tuple[Stamp, ...]] = {}
         self._connection: Any = None
+        self._reads: dict[Any, int] = {}  # how many are under way on each instance, the left ones too
         self._locked = False
         self._closed = False
         self._process = os.getpid()
@@ -194,10 +194,10 @@ class DuckDB:
                 raise SourceUnusable(
                     f"{located.shown} cannot be opened; check that it is whole and readable."
                 )
-            if not goes_on and self._connection is not None:
-                self._connection.close()
+            left = None if goes_on else self._connection
             self._connection, self._tables, self._held = connection, {**others, key: planned}, {}
             self._locked = self._locked and goes_on
+            self._close_unused(left)
 
     def schema(self, source: Source) -> dict[str, SourceKind]:
         """The columns of a source with their kinds, from its public metadata; a CSV column is text.
@@ -243,8 +243,9 @@ class DuckDB:
             # Beside this thread, and to its end: Ctrl-C must not leave a door half shut.
             if not self._locked and not run(lambda: _succeeds(self._shut), lambda: None, timeout=None):
                 raise EngineFailed(_STALE)
-            cursor, tables = self._connection.cursor(), tuple(self._tables)
-            held = self._held
+            connection, tables, held = self._connection, tuple(self._tables), self._held
+            cursor = connection.cursor()
+            self._reads[connection] = self._reads.get(connection, 0) + 1
             named = {node.name.lower() for node in nodes_of(statement) if isinstance(node, exp.Table)}
             watched = [table for key, table in self._tables.items() if key in named]
 
@@ -266,10 +267,22 @@ class DuckDB:
         try:
             result = run(read, lambda: _succeeds(cursor.interrupt), timeout=self.timeout)
         finally:
-            cursor.close()
+            with self._lock:
+                cursor.close()
+                self._reads[connection] -= 1
+                self._close_unused(connection)
         if isinstance(result, str):
             raise EngineFailed(result)
         return result
+
+    def _close_unused(self, connection: Any) -> None:
+        """Close an instance that was left, once no read is under way on it: DuckDB refuses before that."""
+        if connection is None or connection is self._connection or self._reads.get(connection):
+            return
+        self._reads.pop(connection, None)
+        connection.close()
+        if self._closed and not self._reads:
+            self._scratch.remove()
 
     def values(self, name: str, column: str, limit: int) -> list[Any] | None:
         """The values of a column of a public table, each once, in order, without NULL; None above `limit`.
@@ -325,13 +338,19 @@ class DuckDB:
         return frozenset() if table is None else frozenset(table.unread)
 
     def close(self) -> None:
-        """Give back memory and the folder of spilled data; a second call does nothing."""
+        """Give back memory and the folder of spilled data; a second call does nothing.
+
+        Reads that are under way in other threads end first.
+        """
         with self._lock:
             self._closed = True
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection, self._tables = None, {}
-            self._scratch.remove()
+            left, self._connection, self._tables = self._connection, None, {}
+            if self._process != os.getpid():
+                self._reads = {}
+            else:
+                self._close_unused(left)
+            if not any(self._reads.values()):
+                self._scratch.remove()
 
     def __enter__(self) -> DuckDB:
         return self
@@ -367,7 +386,7 @@ class DuckDB:
         for command in _AFTER:
             connection.execute(command)
         if DuckDB._dialect is None:
-            DuckDB._dialect = DUCKDB if is_known(connection) else replace(DUCKDB, digest=PORTABLE)
+            DuckDB._dialect = DUCKDB if is_known(connection) else DUCKDB.choosing_by(PORTABLE.name)
         return connection
 
     def _drop(self, connection: Any) -> None:

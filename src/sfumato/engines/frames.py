@@ -192,7 +192,7 @@ def read_arrow_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown:
 
 
 def read_parquet_files(paths: tuple[str, ...], partitions: tuple[str, ...], shown: str) -> Frame:
-    """Parquet files as an Arrow dataset, which keeps times in milliseconds as they are.
+    """Parquet files as an Arrow dataset, which keeps times as they are, whatever they are.
 
     Raises:
         SourceUnusable: if Arrow cannot open them.

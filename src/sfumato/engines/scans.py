@@ -45,8 +45,8 @@ class Scan:
         seen: The state of those files when Arrow learned what is in them, if it remembers that.
         whole: Whether every read must use all columns.
         note: What a prepared file says about itself.
-        millis: Columns of times in milliseconds, in lower case: DuckDB multiplies them while it scans, which
-            fails for one that is too large.
+        by_arrow: Columns, in lower case, that Arrow reads: timestamps in milliseconds, which DuckDB would
+            multiply while it scans, and times of day, which it holds to 24 hours; it fails for larger ones.
         vague: Columns, in lower case, of which DuckDB makes one value of several.
         generated: Columns, in lower case, that DuckDB works out in each read.
     """
@@ -60,7 +60,7 @@ class Scan:
     seen: tuple[Stamp, ...] | None = None
     whole: bool = False
     note: Note | None = None
-    millis: frozenset[str] = frozenset()
+    by_arrow: frozenset[str] = frozenset()
     vague: frozenset[str] = frozenset()
     generated: frozenset[str] = frozenset()
 

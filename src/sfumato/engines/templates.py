@@ -14,14 +14,15 @@ from typing import Any, TypeAlias
 import sqlglot
 from sqlglot import exp
 
-from sfumato.engines.trees import copied
+from sfumato.engines.trees import copied, nodes_of
 
-__all__ = ["atom", "filled"]
+__all__ = ["atom", "bound", "filled", "with_doubles"]
 
 _Maker: TypeAlias = Callable[[Sequence[exp.Expr], set[int]], Any]
 
 _HOLE = re.compile(r"hole_(\d+)")
-_ATOMS = (exp.Column, exp.Literal, exp.Func, exp.Paren, exp.Boolean, exp.Null)
+_ATOMS = (exp.Column, exp.Literal, exp.Func, exp.Paren, exp.Boolean, exp.Null, exp.Subquery)
+_CONSTANTS = (exp.Literal, exp.Boolean, exp.Null)
 _TIGHT = (exp.Binary, exp.Unary, exp.Predicate)
 
 
@@ -37,6 +38,57 @@ def filled(template: str, writer: str, arguments: Sequence[exp.Expr]) -> exp.Exp
     """
     node: exp.Expr = _maker(template, writer)(arguments, set())
     return node
+
+
+def bound(template: str, writer: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """The same, where what is named twice and is no column or constant is computed once, in a subquery.
+
+    Without it nested calls would grow by multiplication. `OFFSET 0` keeps an engine from putting the argument
+    back into each of its places.
+    """
+    checks = "PG_TYPEOF" in template
+    again = [place for place in _repeated(template) if not _is_cheap(arguments[place], checks=checks)]
+    if not again:
+        return filled(template, writer, arguments)
+    names = {place: exp.to_identifier(f"sfumato {place}", quoted=True) for place in again}
+    given = [
+        exp.Column(this=names[place].copy()) if place in names else argument
+        for place, argument in enumerate(arguments)
+    ]
+    inner = exp.Select().select(
+        *(exp.Alias(this=arguments[place], alias=name) for place, name in names.items()), copy=False
+    )
+    rows = inner.offset(0, copy=False).subquery(exp.to_identifier("sfumato", quoted=True), copy=False)
+    outer = exp.Select().select(filled(template, writer, given), copy=False).from_(rows, copy=False)
+    return exp.Subquery(this=outer)
+
+
+def _is_cheap(argument: exp.Expr, *, checks: bool) -> bool:
+    """Whether it costs nothing to name it twice.
+
+    Where a template asks for the type of what it casts, a constant is computed as a value of a row is: a text
+    has no type of its own before, and an engine that reads constants when it plans would raise on one that a
+    condition keeps out.
+    """
+    if isinstance(argument, exp.Paren | exp.Neg):
+        return _is_cheap(argument.this, checks=checks)
+    return isinstance(argument, exp.Column) or (not checks and isinstance(argument, _CONSTANTS))
+
+
+@functools.lru_cache(maxsize=2048)
+def _repeated(template: str) -> tuple[int, ...]:
+    places = re.findall(r"\{(\d+)\}", template)
+    return tuple(sorted({int(place) for place in places if places.count(place) > 1}))
+
+
+def with_doubles(tree: exp.Expr) -> exp.Expr:
+    """The tree, in which constants with an exponent say that they are doubles."""
+    instead: dict[int, exp.Expr] = {
+        id(node): exp.Cast(this=exp.Literal.string(node.name), to=exp.DataType(this=exp.DataType.Type.DOUBLE))
+        for node in nodes_of(tree)
+        if isinstance(node, exp.Literal) and not node.is_string and "e" in node.name.lower()
+    }
+    return copied(tree, instead) if instead else tree
 
 
 def atom(node: exp.Expr) -> exp.Expr:

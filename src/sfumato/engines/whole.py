@@ -94,10 +94,12 @@ def _fault(path: str, delimiter: bytes) -> Literal["quote", "long", "text"] | No
 
 def _unclosed(read: Callable[[int], bytes], delimiter: bytes) -> Literal["quote", "long"] | None:
     """Whether a quote begins a field and does not end one, too, or ends it too far away to look for."""
-    text = rb' *+"(?:[^"]++|"")*+" *+'  # the engine passes over spaces around quotes
-    plain = rb'(?! *+")[^\r\n' + delimiter + rb"]++"
-    fields = re.compile(rb"(?:(?:" + text + rb"|" + plain + rb")?+[\r\n" + delimiter + rb"])*+")
-    last = re.compile(rb"(?:" + text + rb"|" + plain + rb")?+")
+    # The engine passes over spaces around quotes. Nothing here can match in two ways, so that little is tried
+    # twice; possessive forms would say so, but Python before 3.11.5 mistakes those that hold others.
+    text = rb' *"[^"]*(?:""[^"]*)*"(?!") *'
+    plain = rb'(?! *")[^\r\n' + delimiter + rb"]+"
+    fields = re.compile(rb"(?:(?:" + text + rb"|" + plain + rb")?[\r\n" + delimiter + rb"])*")
+    last = re.compile(rb"(?:" + text + rb"|" + plain + rb")?")
     ends, rest = (b"\n", b"\r", delimiter[-1:]), b""
     while block := read(_BLOCK):
         held = rest + block if rest else block.removeprefix(_BOM)

@@ -100,6 +100,10 @@ def plain(value: Any, name: str = "") -> Any:
             return ["float", value.hex()]
         case Fraction() | Decimal():
             return ["number", str(Fraction(value))]
+        case datetime.datetime():
+            return ["moment", value.isoformat()]
+        case datetime.time():
+            return ["clock", value.isoformat()]
         case datetime.date():
             return ["day", value.isoformat()]
         case list() | tuple():

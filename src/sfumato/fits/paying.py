@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sfumato.session.session import Session
 
 __all__ = [
+    "ON_RECORD",
     "Released",
     "delta_of",
     "fit_purchase",
@@ -42,6 +43,9 @@ __all__ = [
     "spared",
     "units_told",
 ]
+
+ON_RECORD = "It is on record"
+"""How the note of a quote begins whose answer is free."""
 
 T = TypeVar("T")
 Released: TypeAlias = tuple[Mapping[str, NDArray[Any]], Mapping[str, tuple[Fraction, Fraction]]]
@@ -71,9 +75,9 @@ def delta_of(session: Session, table: str, delta: Rational | None) -> tuple[Rati
     spare = spared(session, table) if delta is None else None
     point = delta if spare is None else spare.delta
     if not point:
-        raise InvalidParameter(
-            "The noise here needs a delta, and the budget has none to spare: open a budget with delta, and "
-            "give delta=1e-9."
+        reason = "The noise here needs a delta, and the budget has none to spare"
+        raise InvalidParameter(f"{reason}: open a budget with delta, and give delta=1e-9.").in_shell(
+            f"{reason}: write delta = 1e-6 into its section of sfumato.toml."
         )
     return point, spare
 
@@ -210,7 +214,7 @@ def note_of(session: Session, wanted: Purchase[Kept], *, again: str = "fit") -> 
     wanted.check()
     try:
         if known(session.ledger, wanted) is not None:
-            return f"It is on record: to {again} it again is free."
+            return f"{ON_RECORD}: to {again} it again is free."
         session.ledger.refuse_several(wanted.dataset, [(wanted.loss, True)])
     except BudgetExceeded:
         return "This is more than what is left: it would be refused."

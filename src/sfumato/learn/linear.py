@@ -16,7 +16,7 @@ from sfumato.learn._core.design import UNIT
 from sfumato.learn._core.rows import Rows
 from sfumato.learn._core.sums import RESIDUAL_BITS, Residuals
 from sfumato.learn._weights.descent import WIDEST, Field, Sandwich, field
-from sfumato.learn._weights.standard import averages
+from sfumato.learn._weights.standard import averages, inverse_of
 from sfumato.learn._weights.trust import Trusted, may_be_told, plenty_of, trust_signs
 from sfumato.learn.base import Learned
 from sfumato.learn.examples import Example, Given
@@ -179,7 +179,7 @@ def _descended(
     assert target is not None
     found = residuals(target)
     bent, ridge = near.curvature.matrix + np.diag(penalty), near.curvature.ridge
-    inverse = np.linalg.inv(bent)
+    inverse = inverse_of(bent)
     first, last = _STEPS_TOLD if told else _STEPS
     spreads = len(first) + 1 if told else len(first + last)
     most = spread * near.curvature.longest / near.standard.length
@@ -250,7 +250,7 @@ def _covariance(near: Field, within: Sandwich, noise: float, leaning: Floats) ->
     whole = inverse @ (spread + noise * eye) @ inverse + moved @ moved.T
     # An interval by a variance that is off by a relative error e holds about 0.14·e² less often.
     loose = np.sqrt(2) * within.noise / near.count * (inverse @ inverse)
-    return np.asarray(whole + _LOOSE * loose @ np.linalg.solve(whole, loose))
+    return np.asarray(whole + _LOOSE * loose @ inverse_of(whole) @ loose)
 
 
 def residuals(target: NDArray[np.integer]) -> Residuals:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.lib import StringBuilder
 
+from sfumato.numeric.moments import seconds_of
+
 __all__ = [
     "coded_texts",
     "from_list",
@@ -41,12 +43,21 @@ _KINDS = {
     float: pa.float64(),
     bool: pa.bool_(),
     datetime.date: pa.date32(),
+    datetime.datetime: pa.timestamp("s"),
+    datetime.time: pa.time32("s"),
 }
 _MANY = 2000  # from so many rows on, Arrow's functions are worth their import
 _WORD = 8  # bytes of a text that are compared at once
 _OWN = np.array([2**64 - 2 ** (64 - 8 * length) for length in range(_WORD + 1)], np.uint64)
 _DAY_0 = datetime.date(1970, 1, 1)
 _FIRST = _DAY_0.toordinal()
+
+
+_WORDS: dict[pa.DataType, Any] = {
+    pa.date32(): np.int32,
+    pa.time32("s"): np.int32,
+    pa.timestamp("s"): np.int64,
+}
 
 
 def kind_of(value: Any) -> pa.DataType:
@@ -72,6 +83,9 @@ def from_list(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_date32(kind):
         days = [(value or _DAY_0).toordinal() - _DAY_0.toordinal() for value in values]
         return _from_buffer(kind, np.array(days, dtype=np.int32), missing)
+    if pa.types.is_timestamp(kind) or pa.types.is_time32(kind):
+        seconds = [0 if value is None else seconds_of(value) for value in values]
+        return _from_buffer(kind, np.array(seconds, _WORDS[kind]), missing)
     if kind in _KINDS.values():
         filled = [value or 0 for value in values] if missing.any() else values
         return from_numbers(np.array(filled, kind.to_pandas_dtype()), missing)
@@ -327,11 +341,11 @@ def _differ(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[Any] | None:
-    """The numbers or days of a column, whatever is where nothing is; None: it has none."""
+    """The numbers, days or seconds of a column, whatever is where nothing is; None: it has none."""
     if pa.types.is_integer(column.type):
         return _buffer(column, column.type.to_pandas_dtype())
-    if pa.types.is_date32(column.type):
-        return _buffer(column, np.int32)
+    if column.type in _WORDS:
+        return _buffer(column, _WORDS[column.type])
     return _bits(column, column.buffers()[1]) if pa.types.is_boolean(column.type) else None
 
 
@@ -349,7 +363,10 @@ def taken(column: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
     return _from_buffer(column.type, _packed(plain), np.zeros(len(rows), bool))
 
 
-_STORED = {"text": pa.string(), "whole": pa.int64(), "day": pa.date32(), "truth": pa.bool_()}
+_STORED = {"text": pa.string(), "whole": pa.int64(), "day": pa.date32(), "truth": pa.bool_()} | {
+    "moment": pa.timestamp("s"),
+    "clock": pa.time32("s"),
+}
 
 
 def to_parts(column: pa.Array) -> tuple[str, dict[str, npt.NDArray[Any]]] | None:

@@ -215,6 +215,9 @@ _SHORTER = {
     "declared as Text has the groups that are found in the data.",
     "date": "Narrow it in WHERE, name the values in Keys, or group by something coarser, such as "
     "DATE_TRUNC('month', {column}); " + _FOUND,
+    "timestamp": "Narrow it in WHERE, name the values in Keys, or group by something coarser, such as "
+    "EXTRACT(HOUR FROM {column}), CAST({column} AS DATE) or DATE_TRUNC('month', {column}).",
+    "time": "Narrow it in WHERE, or group by something coarser, such as EXTRACT(HOUR FROM {column}).",
     "integer": "Narrow it in WHERE {column} BETWEEN 1 AND 100, name the values in Keys, or group by "
     "something coarser, such as FLOOR({column} / 1000) * 1000; " + _FOUND,
 }

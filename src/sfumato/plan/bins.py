@@ -137,8 +137,14 @@ def _constant(number: Fraction) -> Literal:
 
 
 def _no_number(name: str, facts: Facts) -> QueryRefused:
-    if facts.kind == "date":
-        reason = f"{name} is a date, and histogram takes numbers."
+    if facts.kind == "time":
+        reason = f"{name} is a time of day, and histogram takes numbers."
+        fix = f'Group by hours: .group_by(hour=sf.col("{name}").dt.hour()).agg(n=sf.count()).'
+        hour = f"HOUR({in_sql(name)})"
+        shell = f'Group by hours: sfumato query "SELECT {hour} AS hour, COUNT(*) AS n FROM … GROUP BY 1".'
+        return QueryRefused(reason, fix).in_shell(f"{reason} {shell}")
+    if facts.kind in ("date", "timestamp"):
+        reason = f"{name} is a {facts.kind}, and histogram takes numbers."
         fix = f'Group by months: .group_by(month=sf.col("{name}").dt.truncate("month")).agg(n=sf.count()).'
         month = f"DATE_TRUNC('month', {in_sql(name)})"
         shell = f'Group by months: sfumato query "SELECT {month} AS month, COUNT(*) AS n FROM … GROUP BY 1".'

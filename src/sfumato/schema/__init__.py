@@ -5,7 +5,19 @@ row in another table. `PublicTable` is about no one. `owners` follows a table's 
 them, `dataset_of` says whose budget pays.
 """
 
-from sfumato.schema.columns import Bool, ColumnType, Date, Enum, Float, Int, Kind, Text, column_from_dict
+from sfumato.schema.columns import (
+    Bool,
+    ColumnType,
+    Date,
+    Enum,
+    Float,
+    Int,
+    Kind,
+    Text,
+    Time,
+    Timestamp,
+    column_from_dict,
+)
 from sfumato.schema.keys import Keys
 from sfumato.schema.owners import Tables, dataset_of, owners, pointers_of
 from sfumato.schema.tables import PrivateTable, PublicTable
@@ -26,6 +38,8 @@ __all__ = [
     "PublicTable",
     "Tables",
     "Text",
+    "Time",
+    "Timestamp",
     "column_from_dict",
     "dataset_of",
     "owners",

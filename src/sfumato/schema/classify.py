@@ -21,7 +21,8 @@ _TYPES = {
     "float": "float",
     "boolean": "bool",
     "date": "date",
-    "timestamp": "date",
+    "timestamp": "timestamp",
+    "time": "time",
     "text": "text",
 }
 
@@ -62,7 +63,7 @@ def role_of(name: str, kind: str) -> Role:
         return "quasi-identifier"
     if nameable and words & (names.IDENTIFIERS | names.PEOPLE) and "count" not in words:
         return "identifier"
-    return "quasi-identifier" if kind in ("date", "timestamp") or _says_when(name) else "plain"
+    return "quasi-identifier" if kind in ("date", "timestamp", "time") or _says_when(name) else "plain"
 
 
 def _says_when(name: str) -> bool:

@@ -12,12 +12,25 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import Rational, as_fraction, show
+from sfumato.numeric.moments import as_clock, as_moment
 from sfumato.render import is_text
 from sfumato.schema._assign import assign
 
-__all__ = ["Bool", "ColumnType", "Date", "Enum", "Float", "Int", "Kind", "Text", "column_from_dict"]
+__all__ = [
+    "Bool",
+    "ColumnType",
+    "Date",
+    "Enum",
+    "Float",
+    "Int",
+    "Kind",
+    "Text",
+    "Time",
+    "Timestamp",
+    "column_from_dict",
+]
 
-Kind: TypeAlias = Literal["integer", "float", "boolean", "text", "date"]
+Kind: TypeAlias = Literal["integer", "float", "boolean", "text", "date", "timestamp", "time"]
 
 _EXACT = 2**53  # beyond, engines that compute in floats would round whole numbers
 
@@ -200,6 +213,91 @@ def _day(value: str | datetime.date | None) -> datetime.date | None:
         raise InvalidParameter('A day is written like "2020-01-31".') from None
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class Timestamp(ColumnType):
+    """Moments in whole seconds, from `start` to `end` inclusive; a day as the end means all of it.
+
+    Parts of seconds are cut off. A source with a zone is read in UTC, one without as it is: never in the
+    machine's zone. Whole numbers in a source are seconds since 1970-01-01.
+    """
+
+    start: datetime.datetime | None
+    end: datetime.datetime | None
+    nullable: bool
+    kind: ClassVar[Kind] = "timestamp"
+
+    def __init__(
+        self,
+        start: str | datetime.date | None = None,
+        end: str | datetime.date | None = None,
+        *,
+        nullable: bool = True,
+    ) -> None:
+        if (start is None) != (end is None):
+            raise InvalidParameter(
+                'Timestamp takes both ends or neither: Timestamp("2024-01-01", "2024-12-31").'
+            )
+        first, last = _moment(start, last=False), _moment(end, last=True)
+        if first is not None and last is not None and first > last:
+            raise InvalidParameter("Timestamp: the start is after the end.")
+        assign(self, start=first, end=last, nullable=bool(nullable))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `column_from_dict` reads back."""
+        return {
+            "type": "timestamp",
+            "start": None if self.start is None else self.start.isoformat(),
+            "end": None if self.end is None else self.end.isoformat(),
+            "nullable": self.nullable,
+        }
+
+
+def _moment(value: str | datetime.date | None, *, last: bool) -> datetime.datetime | None:
+    if value is None:
+        return None
+    try:
+        return as_moment(value, last=last)
+    except ValueError:
+        raise InvalidParameter(
+            'A timestamp is written like "2024-01-31" or "2024-01-31T08:30:00", in whole seconds.'
+        ) from None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Time(ColumnType):
+    """Times of day in whole seconds, from `start` to `end` inclusive: the whole day unless they are given."""
+
+    start: datetime.time
+    end: datetime.time
+    nullable: bool
+    kind: ClassVar[Kind] = "time"
+
+    def __init__(
+        self,
+        start: str | datetime.time | None = None,
+        end: str | datetime.time | None = None,
+        *,
+        nullable: bool = True,
+    ) -> None:
+        if (start is None) != (end is None):
+            raise InvalidParameter('Time takes both ends or neither: Time("08:00", "18:00").')
+        try:
+            first = as_clock("00:00" if start is None else start)
+            last = as_clock("23:59:59" if end is None else end)
+        except ValueError:
+            raise InvalidParameter(
+                'A time of day is written like "08:00" or "18:30:59", in whole seconds and without a zone.'
+            ) from None
+        if first > last:
+            raise InvalidParameter("Time: the start is after the end; for a night declare the whole day.")
+        assign(self, start=first, end=last, nullable=bool(nullable))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that `column_from_dict` reads back."""
+        start, end = self.start.isoformat(), self.end.isoformat()
+        return {"type": "time", "start": start, "end": end, "nullable": self.nullable}
+
+
 _TYPES: dict[str, type[ColumnType]] = {
     "int": Int,
     "float": Float,
@@ -207,8 +305,13 @@ _TYPES: dict[str, type[ColumnType]] = {
     "text": Text,
     "bool": Bool,
     "date": Date,
+    "timestamp": Timestamp,
+    "time": Time,
 }
-_ARGUMENTS = {"int": ("lower", "upper"), "float": ("lower", "upper"), "date": ("start", "end")}
+_ARGUMENTS = {
+    **dict.fromkeys(("int", "float"), ("lower", "upper")),
+    **dict.fromkeys(("date", "timestamp", "time"), ("start", "end")),
+}
 
 
 def column_from_dict(data: Mapping[str, Any]) -> ColumnType:

@@ -12,7 +12,7 @@ from typing import Any
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
-from sfumato.render import is_text
+from sfumato.render import is_text, without_password
 from sfumato.schema._assign import assign
 from sfumato.schema.columns import ColumnType
 from sfumato.schema.unit import PrivacyUnit
@@ -262,5 +262,5 @@ def _key(key: str | Iterable[str] | None, columns: Mapping[str, ColumnType]) -> 
 
 
 def _shown(source: Any) -> str:
-    # Never the source itself: a frame would show its rows.
-    return str(source) if isinstance(source, str | Path) else f"<{type(source).__name__}>"
+    # Never the source itself: a frame would show its rows, and an address a password.
+    return without_password(str(source)) if isinstance(source, str | Path) else f"<{type(source).__name__}>"

@@ -19,6 +19,8 @@ _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "text": (str, "['a', 'b']"),
     "boolean": (bool, "[True, False]"),
     "date": ((str, datetime.date), "['2024-01-31']"),
+    "timestamp": ((str, datetime.date), "['2024-01-31 08:30:00']"),
+    "time": ((str, datetime.time), "['08:30']"),
 }
 
 

@@ -139,15 +139,23 @@ class Stored:
         return array
 
 
+_TIMES: dict[str, Any] = {
+    "moment": datetime.datetime,  # which is a date, too
+    "date": datetime.date,
+    "clock": datetime.time,
+}
+
+
 def _key(value: Any) -> Any:
-    """A key as plain data: dates and floats are marked, everything else is itself."""
-    if isinstance(value, datetime.date):
-        return {"date": value.isoformat()}
+    """A key as plain data: dates, times and floats are marked, everything else is itself."""
+    for name, kind in _TIMES.items():
+        if isinstance(value, kind):
+            return {name: value.isoformat()}
     return {"float": value.hex()} if isinstance(value, float) else value
 
 
 def _unkey(value: Any) -> Any:
     if isinstance(value, dict):
-        day = value.get("date")
-        return float.fromhex(value["float"]) if day is None else datetime.date.fromisoformat(day)
+        name, text = next(iter(value.items()))
+        return _TIMES[name].fromisoformat(text) if name in _TIMES else float.fromhex(text)
     return value

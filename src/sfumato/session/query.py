@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.errors import InvalidParameter, QueryRefused
@@ -41,6 +42,8 @@ from sfumato.session.release import Release
 from sfumato.session.spoken import asked_of, in_words
 from sfumato.session.standing import standing
 from sfumato.session.unreadable import known_unread
+from sfumato.session.writing import write
+from sfumato.session.written import Written
 from sfumato.sql.asking import Asking
 
 if TYPE_CHECKING:
@@ -369,6 +372,50 @@ class Query(NotAList):
         )
         return self._session.lately.shared(release, bought.answer) if bought.free else release
 
+    def write(
+        self,
+        folder: str | Path,
+        epsilon: Rational | None = None,
+        *,
+        delta: Rational | None = None,
+        confidence: Rational = 0.95,
+        mechanism: str | None = None,
+        bounding: str | None = None,
+        errors: bool = False,
+    ) -> Written:
+        """The private answer as Parquet files: for more groups than fit in memory, with the engine Spark.
+
+        Groups are selected and noise is drawn where they are, part by part, and only what is released is
+        written; the ledger keeps the digests of the files. The same question again gives the same files,
+        free, copied into another folder if that is asked for.
+
+        Args:
+            folder: A new folder, seen by this process and by all tasks of Spark; Sfumato must be installed
+                where they run.
+            epsilon: The price.
+            delta: What of the budget's delta it may use, as for `release`.
+            confidence: At which half-widths and intervals hold.
+            mechanism: "laplace" or "gaussian".
+            bounding: "reweight" or "choose".
+            errors: Whether to write half-widths and intervals, too, as `Release.to_arrow` has them.
+
+        Raises:
+            QueryRefused: for public groups, or what needs all groups in one place; nothing was spent.
+            InvalidParameter: if the folder has files, or cannot be made; nothing was spent.
+            BudgetExceeded: if it does not fit; nothing was spent.
+            AccessDenied: for a revoked analyst or a closed budget; nothing was spent.
+            EngineFailed: if the read fails; the price stays paid.
+        """
+        if self.explain:
+            raise QueryRefused("EXPLAIN asks for the quote alone.", "Call quote, or leave EXPLAIN out.")
+        terms = Terms.of(
+            epsilon, delta=delta, confidence=confidence, mechanism=mechanism, bounding=bounding, profile=False
+        ).after(self._asking.epsilon, self._asking.delta)
+        plan = self._planned(terms)
+        limits = limits_of(self._session, plan, replace(self._spared(plan, terms), once=True))
+        quote = self._quoted(limits.plan, limits.terms, limits.told)
+        return write(self._session, quote, self._memo(quote), folder, errors=errors)
+
     def recipe(self) -> Recipe:
         """What is measured for it, and how its columns follow."""
         return self._planned(Terms()).recipe
@@ -394,21 +441,24 @@ class Query(NotAList):
             dataset=session.dataset_of(quote.report).name,
             loss=quote.loss,
             fingerprint=quote.fingerprint,
-            memo=Memo(
-                "table" if self.text is None else "sql",
-                asked_of(self._asking.plan) if self.text is None else self.text,
-                quote.epsilon,
-                quote.delta,
-                quote.mechanism,
-                quote.measured.table,
-                asked if asked != quote.epsilon else None,
-                quote.unnamed,
-            ),
+            memo=self._memo(quote, asked),
             answer=answer,
             write=Answer.to_bytes,
             read_back=Answer.from_bytes,
             choose=lambda kept: next((bought for bought in kept if serves(bought, quote, asked)), None),
             check=lambda: session.vault.check(questions, quote.rows, spread=quote.spread),
+        )
+
+    def _memo(self, quote: Quote, asked: Fraction | None = None) -> Memo:
+        return Memo(
+            "table" if self.text is None else "sql",
+            asked_of(self._asking.plan) if self.text is None else self.text,
+            quote.epsilon,
+            quote.delta,
+            quote.mechanism,
+            quote.measured.table,
+            asked if asked != quote.epsilon else None,
+            quote.unnamed,
         )
 
 

@@ -30,6 +30,7 @@ from sfumato.sql.write.rows import UNIT
 
 if TYPE_CHECKING:
     from sfumato.plan.questions.nodes import Measured
+    from sfumato.schema import Kind
 
 __all__ = ["Reading", "RowsRead", "align", "moments_read", "on_lines", "reading", "rows_read"]
 
@@ -111,13 +112,31 @@ def moments_read(answer: pa.Table, terms: Sequence[Term]) -> NDArray[Any]:
     return np.array(found, np.int64 if fits else object)
 
 
-def reading(answer: pa.Table, measured: Measured) -> Reading:
-    """The answer to a question's statement, whatever order its rows came in."""
+def reading(answer: pa.Table, measured: Measured, kinds: Sequence[Kind | None] = ()) -> Reading:
+    """The answer to a question's statement, whatever order its rows came in.
+
+    Args:
+        answer: What the engine gave.
+        measured: The question.
+        kinds: Those of its keys, which timestamps and times of day are known by.
+    """
+    answer = _timed(answer, kinds)
     if measured.is_open:
         return _found(answer, measured)
     if any(measurement.kind == "cells" for measurement in measured.measurements):
         return Reading(measured.combinations, (), cells=_cells(answer, measured))
     return Reading(measured.combinations, align(answer, measured))
+
+
+def _timed(answer: pa.Table, kinds: Sequence[Kind | None]) -> pa.Table:
+    """The same with timestamps and times of day where an engine has their seconds."""
+    for place, kind in enumerate(kinds):
+        if kind in ("timestamp", "time"):
+            name = f"k{place}"
+            seconds = one_array(answer.column(name)).cast(pa.int64() if kind == "timestamp" else pa.int32())
+            timed = seconds.view(pa.timestamp("s") if kind == "timestamp" else pa.time32("s"))
+            answer = answer.set_column(answer.column_names.index(name), name, timed)
+    return answer
 
 
 def align(answer: pa.Table, measured: Measured) -> tuple[NDArray[Any], ...]:

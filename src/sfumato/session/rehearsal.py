@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sfumato.ledger import Budget, Ledger
+from sfumato.numeric.moments import DAY, seconds_of
 from sfumato.random import simulation
 from sfumato.schema import (
     Bool,
@@ -17,6 +18,8 @@ from sfumato.schema import (
     Int,
     PrivateTable,
     PublicTable,
+    Time,
+    Timestamp,
     dataset_of,
     owners,
 )
@@ -37,6 +40,7 @@ _UNITS = 2_000  # where their number is not declared
 _MOST_UNITS = 50_000
 _MISSING = 0.02
 _FIRST_DAY = datetime.date(2024, 1, 1)
+_FIRST_MOMENT = datetime.datetime(2024, 1, 1)
 _WORDS = 20  # different texts in a column without a list of values
 
 
@@ -157,6 +161,14 @@ def _values(kind: ColumnType, count: int, draw: Any) -> pa.Array:
             days = 365 if kind.end is None else (kind.end - first).days
             values = np.datetime64(first) + draw.integers(0, days + 1, size=count).astype("timedelta64[D]")
             native = pa.date32()
+        case Timestamp() | Time():
+            since = seconds_of(kind.start or _FIRST_MOMENT)
+            until = since + 365 * DAY if kind.end is None else seconds_of(kind.end)
+            words = pa.int64() if kind.kind == "timestamp" else pa.int32()
+            native = pa.timestamp("s") if kind.kind == "timestamp" else pa.time32("s")
+            values = draw.integers(since, until, size=count, endpoint=True).astype(words.to_pandas_dtype())
+            missing = draw.random(count) < _MISSING if kind.nullable else None
+            return pa.array(values, words, mask=missing).cast(native)
         case _:
             values = np.array([f"text {place + 1}" for place in range(_WORDS)], dtype=object)
             values, native = values[draw.integers(0, _WORDS, size=count)], pa.string()

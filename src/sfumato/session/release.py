@@ -233,6 +233,7 @@ class Release(NotAList):
         if key.values:
             return kind_of(key.values[0])
         kinds = {"integer": pa.int64(), "date": pa.date32(), "boolean": pa.bool_(), "float": pa.float64()}
+        kinds |= {"timestamp": pa.timestamp("s"), "time": pa.time32("s")}
         return kinds.get(str(facts_of(key.expression, self.quote.rows.columns).kind), pa.string())
 
     def touched(self, confidence: Rational = _CONFIDENCE) -> Share | None:

@@ -31,6 +31,8 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "float": ((int, float), "numbers, such as [0.5, 1]"),
     "boolean": ((bool,), "[False, True]"),
     "date": ((datetime.date,), "days, such as ['2024-01-31']"),
+    "timestamp": ((datetime.datetime,), "timestamps, such as ['2024-01-31 08:30:00']"),
+    "time": ((datetime.time,), "times of day, such as ['08:30']"),
 }
 
 
@@ -102,7 +104,7 @@ def measurement(name: str, meaning: Expression, way: Taking, columns: Mapping[st
 
 
 def _number(meaning: Expression, kind: str | None, name: str) -> Expression:
-    """What can be computed with: days for dates, 0 and 1 for truth values."""
+    """What can be computed with: days for dates, seconds for times, 0 and 1 for truth values."""
     if kind == "text":
         raise QueryRefused(
             f"{name[:60]} is text, and cannot be read as numbers.",
@@ -110,6 +112,8 @@ def _number(meaning: Expression, kind: str | None, name: str) -> Expression:
         )
     if kind == "date":
         return call("days_between", meaning, literal(_FIRST))
+    if kind in ("timestamp", "time"):
+        return call("epoch", meaning)
     return _among(meaning, (False, True)) if kind == "boolean" else meaning
 
 

@@ -65,7 +65,7 @@ class WantedColumn:
         name: What the text calls it.
         kind: Whether it is a number or a category, as it is declared: days count as numbers.
         lower: Nothing lies below, by the declarations; None: nothing is declared. Of a date the days since
-            1970-01-01.
+            1970-01-01, of a timestamp the seconds since then, of a time of day those since midnight.
         upper: Nothing lies above.
         values: All its values, where they are declared; None: they are not.
         is_date: Whether its numbers are days.

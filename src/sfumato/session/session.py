@@ -14,6 +14,7 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.engines.base import engine as open_engine
+from sfumato.engines.base import engine_of, missing_members
 from sfumato.engines.dialect import EARLIER
 from sfumato.errors import EngineFailed, InvalidParameter, LedgerMismatch, QueryRefused, SfumatoError
 from sfumato.ledger import Balance, Budget, Counter, Dataset, Ledger, Receipt
@@ -99,7 +100,8 @@ class Session(NotAList):
                 something is spent the last one given holds.
             ledger: A path (SQLite), a `postgresql://` address, an open ledger, or None: it lives and dies
                 with the session.
-            engine: What runs the reads, or its name; by default the one inside this process.
+            engine: What runs the reads, or its name; by default the one that the addresses of sources name,
+                or the one inside this process.
             analyst: In whose name to ask, where the steward has set limits; see also `as_analyst`.
 
         Raises:
@@ -118,7 +120,7 @@ class Session(NotAList):
         whose = ledger.analyst if analyst is None and isinstance(ledger, Counter) else analyst
         self._own_ledger = not isinstance(ledger, Counter)
         self._own_engine, self._owner = engine is None or isinstance(engine, str), True
-        self._engine = _opened(engine)
+        self._engine = _opened(engine, tables)
         try:
             attached = attach(self._engine, tables, whole=whose is None)
             self.ledger: Counter = ledger if isinstance(ledger, Counter) else Ledger.open(ledger)
@@ -410,12 +412,15 @@ class Session(NotAList):
         self.close()
 
 
-def _opened(engine: Engine | str | None) -> Engine:
-    """The engine that was handed in, or the one of that name."""
+def _opened(engine: Engine | str | None, tables: Sequence[PrivateTable | PublicTable]) -> Engine:
+    """The engine that was handed in, the one of that name, or the one that reads such sources."""
     if engine is None or isinstance(engine, str):
-        return open_engine() if engine is None else open_engine(engine)
-    if not hasattr(engine, "attach"):
-        raise InvalidParameter(f"engine must be an Engine or its name, not {type(engine).__name__}.")
+        return open_engine(engine_of(table.source for table in tables) if engine is None else engine)
+    if isinstance(engine, type):
+        raise InvalidParameter(f"engine is the class {engine.__name__[:40]}; write {engine.__name__[:40]}().")
+    if missing := missing_members(engine):
+        lacks = "" if len(missing) > 5 else f", which lacks {', '.join(missing)}"
+        raise InvalidParameter(f"engine must be an Engine or its name, not {type(engine).__name__}{lacks}.")
     return engine
 
 

@@ -8,9 +8,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sfumato.engines.parts import InParts
 from sfumato.errors import AccessDenied, Cancelled, EngineFailed
 from sfumato.ledger import Right
+from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.prices.bundle import fingerprint_of
+from sfumato.plan.questions.relations import source_facts
 from sfumato.session.reading import Reading, RowsRead, moments_read, reading, rows_read
 from sfumato.sql.write.lower import lower
 from sfumato.sql.write.moments import Term, lower_moments
@@ -18,14 +21,18 @@ from sfumato.sql.write.ranks import guard
 from sfumato.sql.write.rows import lower_rows
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from sfumato.engines.base import Engine
     from sfumato.engines.dialect import Dialect
+    from sfumato.engines.parts import Part, Work
     from sfumato.plan.questions.nodes import Measured
     from sfumato.plan.questions.relations import Rows
     from sfumato.plan.questions.spread import Spread
+    from sfumato.schema import Kind
 
 __all__ = ["Vault", "moments_fingerprint", "rows_fingerprint"]
 
@@ -121,6 +128,44 @@ class Vault:
         # cannot, all groups are read and those that were not selected are dropped.
         closed = _closed(measured, over)
         return self._read(closed if _can_be_written(over) else measured, place, closed)
+
+    def in_parts(
+        self, questions: Sequence[Measured], right: Right, work: Work, schema: pa.Schema, folder: Path
+    ) -> tuple[Part, ...]:
+        """The only question that a debit paid for, worked on where its groups are: see `engines.parts`.
+
+        Args:
+            questions: What was paid for: one question, whose groups are not public.
+            right: What the debit gave.
+            work: Makes of some groups what may be released.
+            schema: Of that.
+            folder: Where it is written.
+
+        Raises:
+            AccessDenied: for a right to another question, or one that was used before.
+            EngineFailed: if the engine cannot finish; the price stays paid.
+        """
+        if not isinstance(right, Right):
+            raise AccessDenied(_NO_RECEIPT)
+        engine = self._engine
+        if not isinstance(engine, InParts):
+            raise EngineFailed("The engine cannot work on parts of a result where they are.")
+        right.use(fingerprint_of(questions), 0)
+        (measured,) = questions
+        order = [f"k{place}" for place in range(len(measured.keys))]
+        return self._said(
+            lambda: engine.in_parts(self._statement(measured), work, schema, folder, order=order)
+        )
+
+    def kinds(self, measured: Measured) -> tuple[Kind | None, ...]:
+        """What the keys of a question hold."""
+        columns = source_facts(measured.rows, self._tables) if measured.keys else {}
+        return tuple(facts_of(key.expression, columns).kind for key in measured.keys)
+
+    @property
+    def takes_parts(self) -> bool:
+        """Whether the engine can work on parts of a result where they are."""
+        return isinstance(self._engine, InParts)
 
     def rows(self, measured: Measured, right: Right, complete: Sequence[int] = ()) -> RowsRead:
         """Single rows for a fit: the clamped integers that the question would sum up, few rows of each unit.
@@ -219,19 +264,27 @@ class Vault:
         return self._guarded(
             measured,
             lambda: checked[2] if checked is not None and known else self._statement(measured, spread=spread),
-            lambda answer: reading(answer, wanted or measured),
+            lambda answer: reading(answer, wanted or measured, self.kinds(measured)),
         )
 
     def _guarded(
         self, measured: Measured, statement: Callable[[], Any], understood: Callable[[pa.Table], T]
     ) -> T:
         """What a statement gives, understood; or a refusal that says nothing of the data."""
-        # Whatever an engine raises or returns, nothing of it may travel in a message or in the chain of an
-        # exception: the refusal is made here and raised once the handlers are left.
-        try:
+
+        def read() -> T:
             asked, held = statement(), guard(measured, self._tables, self._engine.dialect)
             # The answer has no name here: who understands it may give it back bit by bit.
             return understood(self._engine.fetch(asked, guard=held) if held else self._engine.fetch(asked))
+
+        return self._said(read)
+
+    def _said(self, read: Callable[[], T]) -> T:
+        """What is read; or a refusal that says nothing of the data."""
+        # Whatever an engine raises or returns, nothing of it may travel in a message or in the chain of an
+        # exception: the refusal is made here and raised once the handlers are left.
+        try:
+            return read()
         except EngineFailed as failed:
             refusal = type(failed)(*failed.args)
         except KeyboardInterrupt:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from sfumato.engines import Engine
-from sfumato.engines.base import UNIT_COLUMN, Source, pointer_column
+from sfumato.engines.base import UNIT_COLUMN, Source, missing_members, pointer_column
 from sfumato.engines.dialect import PORTABLE
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.plan.prices.recipe import measured_of
@@ -26,6 +26,7 @@ from sfumato.sql.read.parse import parse
 from sfumato.sql.write.lists import is_in
 from sfumato.sql.write.lower import lower
 from sfumato.sql.write.pieces import column, number, select, table
+from sfumato.testing.engine_functions import declaration_faults, function_faults
 from sfumato.testing.statistics import discrete_finding
 
 __all__ = ["check_engine", "engine_faults"]
@@ -60,6 +61,8 @@ def check_engine(make: Make, given: Given = lambda rows: rows) -> None:
     """Assert what must hold of every engine.
 
     * protocol: all members are there;
+    * functions: each scalar function has a form or a reason why it is refused, no name is unknown, and what
+      is not declared to differ gives what DuckDB gives, to the last bit, over odd and ordinary rows;
     * shown: columns have their canonical types and values, the unit and pointers those of the source, which
       is whole, and no table has ranks that it was not prepared with;
     * dialect: each piece means what `Dialect` says, on values at the ends of their types;
@@ -95,9 +98,9 @@ def engine_faults(
     """
     engine = make()
     if not isinstance(engine, Engine):
-        return ["protocol: it lacks members of Engine"]
+        return [f"protocol: it lacks {', '.join(missing_members(engine))}"]
     faults: list[str] = []
-    for check in (_shown, _dialect, _lists, _digest, _answers, _public, _refusal):
+    for check in (_functions, _shown, _dialect, _lists, _digest, _answers, _public, _refusal):
         name = check.__name__[1:]
         if checks is not None and name not in checks:
             continue
@@ -120,8 +123,27 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _fetched(engine: Engine, of: str, columns: Sequence[tuple[str, exp.Expr]]) -> list[tuple[Any, ...]]:
-    rows = engine.fetch(select(columns, table(of)))
+    try:
+        rows = engine.fetch(select(columns, table(of)))
+    except EngineFailed as error:
+        failing = [name for name, value in columns if not _reads(engine, of, value)]
+        said = [engine.dialect.text(value.copy())[:300] for name, value in columns if name in failing]
+        raise EngineFailed(f"{error} What fails: {'; '.join(said) or 'all of it together'}") from None
     return list(zip(*(rows.column(name).to_pylist() for name, _ in columns), strict=True))
+
+
+def _reads(engine: Engine, of: str, value: exp.Expr) -> bool:
+    """Whether one column can be read by itself."""
+    try:
+        engine.fetch(select([("v", value.copy())], table(of)))
+    except EngineFailed:
+        return False
+    return True
+
+
+def _functions(engine: Engine, given: Given) -> Iterator[str]:
+    faults = list(declaration_faults(engine.dialect))
+    yield from faults or function_faults(engine, given)
 
 
 def _shown(engine: Engine, given: Given) -> Iterator[str]:
@@ -232,7 +254,7 @@ def _whole_numbers(engine: Engine) -> Iterator[str]:
             yield f"{a} divided by {b} is {quotient} or {wide} instead of {expected}"
         if most != max(a, b):
             yield f"the greater of {a} and {b} is {most}"
-    types = [("i", dialect.fill(dialect.type_of, exp.Max(this=i.copy())))]
+    types = [("i", dialect.type_name(i.copy()))]
     kinds = {_fetched(engine, name, types)[0][0] for name in ("l", "j")}
     if len(kinds) != 1 or not isinstance(next(iter(kinds)), str):
         yield f"columns of one type have the types {kinds}"

@@ -222,7 +222,7 @@ def _formats(
     changes = []
     if signs.commas and not signs.mixed:
         changes.append(Change("csv", None, 'decimal = ","'))
-    dates = _dates([column for column in columns if declared[column.name].kind == "date"], csv)
+    dates = _dates([column for column in columns if declared[column.name].kind in ("date", "timestamp")], csv)
     new = [form for name, found in forms.items() if types.get(name) == "date" for form in _needed(found)]
     if set(new) - {*(dates or csv.dates or (_ISO,))}:
         dates = list(dict.fromkeys((*(dates or csv.dates), *new)))
@@ -286,7 +286,8 @@ def _types(
         "boolean": "bool",
         "text": "text",
         "date": "date",
-        "timestamp": "date",
+        "timestamp": "timestamp",
+        "time": "time",
     }
     new = {name: words[kind] for name, kind in unfit.items() if kind in words}
     new |= dict.fromkeys(refused, "text")

@@ -66,9 +66,10 @@ def unread(raw: str, kind: str) -> dict[str, str]:
         patterns["numbers with a unit, as in 5 kg or € 3"] = (
             f"regexp_full_match(trim({raw}), {literal(_WITH_UNIT)})"
         )
-    if kind == "date":
+    if kind in ("date", "timestamp"):
         for form in DATES:
-            patterns[WRITTEN + form] = is_day(raw, form)
+            if kind == "date" or "%H" in form:
+                patterns[WRITTEN + form] = is_day(raw, form)
     if kind == "boolean":
         patterns["other words for yes and no"] = (
             f"lower(trim({raw})) IN ('ja', 'nein', 'oui', 'non', 'si', 'sí', 'x', 'on', 'off', 'j')"

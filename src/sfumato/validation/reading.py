@@ -13,7 +13,8 @@ from sfumato.engines.base import UNIT_COLUMN, pointer_column
 from sfumato.engines.running import run
 from sfumato.engines.scans import quoted
 from sfumato.errors import EngineFailed, SourceUnusable
-from sfumato.schema import ColumnType, Date, Enum, Float, Int, PrivateTable, Text
+from sfumato.numeric.moments import seconds_of
+from sfumato.schema import ColumnType, Date, Enum, Float, Int, PrivateTable, Text, Time, Timestamp
 from sfumato.validation import patterns
 
 __all__ = [
@@ -162,6 +163,8 @@ def _outside(value: str, column: ColumnType) -> str | None:
         return f"{real}({value} < {low} OR {value} > {high})"
     if isinstance(column, Date) and column.start is not None and column.end is not None:
         return f"{value} < DATE '{column.start}' OR {value} > DATE '{column.end}'"
+    if isinstance(column, Timestamp | Time) and column.start is not None and column.end is not None:
+        return f"{value} < {seconds_of(column.start)} OR {value} > {seconds_of(column.end)}"
     return None
 
 

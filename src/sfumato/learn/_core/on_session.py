@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.fits.kept import Kept, plain
 from sfumato.fits.paying import Released, spared
 from sfumato.learn._core import paying
@@ -69,6 +69,14 @@ def reading_of(
     """
     model._check_session()
     wanted = rows_wanted(session, rows, parameters)
+    for column in wanted.columns:
+        if column.type in ("timestamp", "time"):
+            name = column.name[:60]
+            what = "a timestamp" if column.type == "timestamp" else "a time of day"
+            raise QueryRefused(
+                f"{name} is {what}, and models learn from numbers, days and categories.",
+                f"Take its parts in the query: HOUR({name}) AS hour, CAST({name} AS DATE) AS day.",
+            )
     names = model._target_names(target)
     model._public = tuple(wanted.column(name) for name in names)
     model._check()

@@ -25,6 +25,7 @@ __all__ = [
     "Standard",
     "averages",
     "curvature",
+    "inverse_of",
     "means",
     "parts",
     "standard",
@@ -37,6 +38,7 @@ Weigh: TypeAlias = Callable[[slice, Floats], Floats]
 REACH = 32
 """A standardised coordinate is cut at ±32 spreads, and held as a multiple of 2**-9 of a spread."""
 _FINE = 20  # a unit's average is in multiples of 2**-20, and of 2**-40 where its rows have parts
+_SURE = 1e-13  # eigenvalues below this part of the largest may be rounding
 _LEAST = 2.0  # no spread is taken to be less than so many times the noise of its square
 _WIDEST = 0.25  # no variance in [0, 1] is more
 _SHORTER = 1 - 2.0**-30  # more than floats can be off in a square root of a sum
@@ -303,6 +305,16 @@ class Bending:
         return Curvature(
             np.maximum(values, 0) + ridge, directions, float(ridge), float(values[0]), self.longest
         )
+
+
+def inverse_of(matrix: Floats) -> Floats:
+    """The inverse of a symmetric matrix without negative eigenvalues; 0 is taken for the least that is sure.
+
+    Noise can leave a matrix that no inverse in doubles is known of, and no answer may make a fit fail.
+    """
+    values, directions = np.linalg.eigh(matrix)
+    least = max(float(np.abs(values).max()) * _SURE, np.finfo(float).tiny)
+    return np.asarray((directions / np.maximum(values, least)) @ directions.T)
 
 
 def curvature(

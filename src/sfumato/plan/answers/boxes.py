@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from fractions import Fraction
-from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -68,6 +67,7 @@ class Solver:
         keys: The keys `k0`, … as arrays.
         affine: The aggregates that are affine in the measurements.
         solve: The interval of an aggregate at a risk.
+        rows: How many rows there are, which nothing else tells where only extra questions were asked.
     """
 
     noisy: tuple[Floats, ...]
@@ -76,6 +76,7 @@ class Solver:
     keys: Mapping[str, NDArray[Any]]
     affine: Mapping[str, Affine]
     solve: Callable[[str, float], Box]
+    rows: int
     _known: dict[tuple[Expression, float], Box] = field(default_factory=dict, repr=False, compare=False)
 
     def interval(self, expression: Expression, risk: float) -> Box:
@@ -96,12 +97,6 @@ class Solver:
         with np.errstate(all="ignore"):
             solved = {part: self.solved(part, share) for part in parts}
             return self.walk(expression, solved)
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are, also where nothing but extra questions was asked."""
-        known = next(chain(self.noisy, self.keys.values()), None)
-        return 1 if known is None else len(known)
 
     def noisy_in(self, expression: Expression) -> bool:
         """Whether an aggregate occurs in it."""

@@ -401,7 +401,7 @@ def _solver(
         }
     public = [name for name in results if name[0] not in "aw" or name in known]
     keys = Later({name: partial(_key_array, results, name) for name in public})
-    solver = Solver(floats, noises, laws, keys, forms, solve)
+    solver = Solver(floats, noises, laws, keys, forms, solve, len(rows))
     return solver
 
 

@@ -14,12 +14,14 @@ import numpy as np
 
 from sfumato.errors import QueryRefused
 from sfumato.numeric.exact import float_down, float_up
+from sfumato.numeric.moments import seconds_of
 from sfumato.plan.expressions.functions import FUNCTIONS, evaluate, overload
+from sfumato.plan.expressions.functions.times import as_dates_and_times
 from sfumato.plan.expressions.names import in_sql, nearest
-from sfumato.plan.expressions.ranges import Facts, constant, day_of, days_of, truth
+from sfumato.plan.expressions.ranges import Facts, constant, days_of, place_of, truth, value_at
 from sfumato.plan.expressions.size import check_size, check_text
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, names_of
-from sfumato.schema import Bool, ColumnType, Date, Enum, Float, Int, Text
+from sfumato.schema import Bool, ColumnType, Date, Enum, Float, Int, Text, Time, Timestamp
 
 __all__ = [
     "column_facts",
@@ -77,11 +79,22 @@ def _date(column: Any) -> Facts:
     return Facts("date", column.nullable, days_of(column.start), days_of(column.end), Fraction(1))
 
 
+def _timestamp(column: Any) -> Facts:
+    return Facts("timestamp", column.nullable) if column.start is None else _seconds(column)
+
+
+def _seconds(column: Any) -> Facts:
+    first, last = (Fraction(seconds_of(end)) for end in (column.start, column.end))
+    return Facts(column.kind, column.nullable, first, last, Fraction(1))
+
+
 _COLUMNS: dict[type[ColumnType], Callable[[Any], Facts]] = {
     Int: _int,
     Float: _float,
     Enum: _enum,
     Date: _date,
+    Timestamp: _timestamp,
+    Time: _seconds,
     Text: lambda column: Facts("text", column.nullable),
     Bool: lambda column: truth(nullable=column.nullable),
 }
@@ -146,9 +159,8 @@ def _typed_call(expression: Call, columns: Mapping[str, Facts]) -> tuple[Express
     ):
         return typed
     parts = [_typed(argument, columns) for argument in expression.arguments]
-    kinds = {facts.kind for _, facts in parts}
-    if "date" in kinds and "text" in kinds and expression.function in _COMPARING:
-        parts = [_as_day(part, facts) for part, facts in parts]
+    if (timed := as_dates_and_times(expression.function, parts)) is not None:
+        return _typed(Call(*timed), columns)
     name, order = overload(expression.function, tuple(facts.kind for _, facts in parts))
     parts = [parts[place] for place in order]
     if name == "in" and parts:
@@ -187,12 +199,6 @@ def _value(constant: Literal) -> Any:
     return constant.value
 
 
-_COMPARING = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "in"} | {
-    "is_distinct",
-    "is_not_distinct",
-}
-
-
 def _sorting(option: tuple[Expression, Facts]) -> tuple[str, Any]:
     value = option[0].value if isinstance(option[0], Literal) else None
     return ("", value) if isinstance(value, int | float) else (type(value).__name__, str(value))
@@ -204,19 +210,6 @@ def _flat(expression: Call) -> Iterator[Expression]:
             yield from argument.arguments  # flat already
         else:
             yield argument
-
-
-def _as_day(part: Expression, facts: Facts) -> tuple[Expression, Facts]:
-    if not isinstance(part, Literal) or not isinstance(part.value, str):
-        return part, facts
-    try:
-        day = datetime.date.fromisoformat(part.value)
-    except ValueError:
-        raise QueryRefused(
-            f"A date is compared with {part.value[:20]!r}, which is not a date.",
-            "Write days as '2024-01-31'.",
-        ) from None
-    return Literal(day, "date"), constant(day, "date")
 
 
 def _applied(expression: Call, arguments: list[Facts]) -> Facts:
@@ -270,7 +263,7 @@ def _listed(expression: Call, arguments: list[Facts], facts: Facts) -> Facts:
     bounded = replace(facts, values=distinct, nullable=bool(np.ma.getmaskarray(result).any()))
     if facts.kind in (None, "text"):
         return bounded
-    places = [days_of(value) if isinstance(value, datetime.date) else Fraction(value) for value in distinct]
+    places = [Fraction(place_of(value)) for value in distinct]
     return replace(bounded, lower=min(places), upper=max(places), step=Fraction(1))
 
 
@@ -283,6 +276,9 @@ def _written(lists: list[tuple[Any, ...]]) -> int:
 def _column(values: list[Any], facts: Facts) -> Any:
     fillers: dict[Any, Any] = {"text": "", "boolean": False, "date": datetime.date(1970, 1, 1)}
     dtypes: dict[Any, Any] = {"text": object, "boolean": bool, "date": "datetime64[D]"}
+    if facts.kind in ("timestamp", "time"):
+        values = [None if value is None else seconds_of(value) for value in values]
+        dtypes[facts.kind] = "datetime64[s]" if facts.kind == "timestamp" else "timedelta64[s]"
     filler, dtype = fillers.get(facts.kind, 0), dtypes.get(facts.kind, np.float64)
     filled = np.array([filler if value is None else value for value in values], dtype=dtype)
     return np.ma.MaskedArray(filled, mask=[value is None for value in values])
@@ -298,8 +294,10 @@ def _python(value: Any, facts: Facts) -> Any:
             return int(value)
         case "boolean":
             return bool(value)
-        case "date":
+        case "date" | "timestamp":
             return value.astype(object) if isinstance(value, np.datetime64) else value
+        case "time":
+            return value_at(int(value.astype(np.int64)), "time")
     return value
 
 
@@ -334,11 +332,8 @@ def domain_of(facts: Facts, limit: int = LIMIT) -> tuple[Any, ...] | None:
     unit = math.lcm(facts.lower.denominator, facts.step.denominator)
     start, step = int(facts.lower * unit), int(facts.step * unit)
     places = range(start, start + count * step, step)
-    match facts.kind:
-        case "date":
-            return tuple(day_of(Fraction(place, unit)) for place in places)
-        case "boolean":
-            return tuple(map(bool, places))
-        case "integer":
-            return tuple(places) if unit == 1 else tuple(int(Fraction(place, unit)) for place in places)
-    return tuple(place / unit for place in places)
+    if facts.kind == "float":
+        return tuple(place / unit for place in places)
+    if facts.kind == "integer" and unit == 1:
+        return tuple(places)
+    return tuple(value_at(Fraction(place, unit), facts.kind) for place in places)

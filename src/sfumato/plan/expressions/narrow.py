@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Any, TypeAlias
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.comparisons import FLIPPED, NEGATED
 from sfumato.plan.expressions.deduce import facts_of, resolve_with_facts
-from sfumato.plan.expressions.ranges import Facts, days_of, hull, truth
+from sfumato.plan.expressions.ranges import Facts, hull, place_of, truth
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal
 
 __all__ = ["refine"]
@@ -113,7 +112,7 @@ def _cut(facts: Facts, low: Fraction | float, high: Fraction | float, strictly: 
     low_, high_ = (None if isinstance(bound, float) else bound for bound in (lower, upper))
     values = facts.values
     if values is not None:
-        kept = tuple(value for value in values if lower <= _place(value) <= upper)
+        kept = tuple(value for value in values if lower <= place_of(value) <= upper)
         values = kept or values
     step = None if low_ is None else step
     if (low_, high_, step, values) == (facts.lower, facts.upper, facts.step, facts.values):
@@ -121,18 +120,12 @@ def _cut(facts: Facts, low: Fraction | float, high: Fraction | float, strictly: 
     return Facts(facts.kind, facts.nullable, low_, high_, step, values)
 
 
-def _place(value: Any) -> Fraction | int:
-    if isinstance(value, int):
-        return value
-    return days_of(value) if isinstance(value, datetime.date) else Fraction(value)
-
-
 def _relisted(facts: Facts, kept: tuple[Any, ...]) -> Facts:
     if not kept:
         return facts
     if facts.kind == "text":
         return replace(facts, values=kept)
-    places = [_place(value) for value in kept]
+    places = [place_of(value) for value in kept]
     return replace(facts, values=kept, lower=Fraction(min(places)), upper=Fraction(max(places)))
 
 
@@ -164,7 +157,7 @@ def _possible(value: Any, facts: Facts) -> bool:
         return (lower is None or lower.numerator <= value * lower.denominator) and (
             upper is None or value * upper.denominator <= upper.numerator
         )
-    place = _place(value)
+    place = place_of(value)
     if not facts.low <= place <= facts.high:
         return False
     return not facts.whole or place.denominator == 1

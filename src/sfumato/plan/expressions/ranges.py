@@ -10,6 +10,7 @@ from typing import Any
 
 from sfumato._dataclasses import dataclass
 from sfumato.numeric.exact import float_down, float_up
+from sfumato.numeric.moments import clock_at, moment_at, seconds_of
 from sfumato.schema import Kind
 
 __all__ = [
@@ -22,7 +23,9 @@ __all__ = [
     "days_of",
     "hull",
     "number",
+    "place_of",
     "truth",
+    "value_at",
 ]
 
 EXACT = 2**53  # engines compute in doubles: whole numbers up to here are exact
@@ -40,7 +43,8 @@ class Facts:
     Attributes:
         kind: The type; None is that of a bare NULL.
         nullable: Whether it can be NULL.
-        lower: Nothing lies below. Truth values count as 0 and 1, dates as days since 1970-01-01.
+        lower: Nothing lies below. Truth values count as 0 and 1, dates as days since 1970-01-01, timestamps
+            as seconds since then, times of day as seconds since midnight.
         upper: Nothing lies above.
         step: Every value is `lower + i * step`, exactly; None where that is not known.
         values: All values it can have, in the order in which they are reported.
@@ -61,7 +65,7 @@ class Facts:
     @property
     def whole(self) -> bool:
         """Whether all values are whole numbers."""
-        return self.kind in ("integer", "date", "boolean")
+        return self.kind in ("integer", "date", "boolean", "timestamp", "time")
 
     @property
     def low(self) -> Fraction | float:
@@ -87,6 +91,29 @@ def day_of(days: Fraction | int) -> datetime.date:
 def days_of(day: datetime.date) -> Fraction:
     """Days since 1970-01-01."""
     return Fraction(day.toordinal() - _EPOCH)
+
+
+def place_of(value: Any) -> Fraction | int:
+    """Where a value lies among those of its kind, as bounds count."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, datetime.datetime | datetime.time):
+        return seconds_of(value)
+    return days_of(value) if isinstance(value, datetime.date) else Fraction(value)
+
+
+def value_at(place: Fraction | int, kind: Kind | None) -> Any:
+    """The value of a kind of whole numbers that lies there."""
+    match kind:
+        case "date":
+            return day_of(place)
+        case "timestamp":
+            return moment_at(int(place))
+        case "time":
+            return clock_at(int(place))
+        case "boolean":
+            return bool(place)
+    return int(place)
 
 
 FIRST_DAY, LAST_DAY = days_of(datetime.date.min), days_of(datetime.date.max)
@@ -146,7 +173,7 @@ def constant(value: Any, kind: Kind | None) -> Facts:
         return truth(nullable=False, values=(bool(value),))
     if kind == "text":
         return Facts("text", False, values=(value,))
-    at = days_of(value) if kind == "date" else Fraction(value)
+    at = Fraction(place_of(value))
     return Facts(kind, False, at, at, None if kind == "float" else _ONE, (value,))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
+from sfumato.numeric.moments import as_clock, as_moment
 from sfumato.plan.expressions.names import in_sql
 from sfumato.schema import Kind
 
@@ -26,7 +27,7 @@ __all__ = [
     "to_wire",
 ]
 
-Scalar: TypeAlias = bool | int | float | str | datetime.date | None
+Scalar: TypeAlias = bool | int | float | str | datetime.date | datetime.time | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,10 @@ _KINDS: dict[type, Kind] = {
     str: "text",
     datetime.date: "date",
 }
+_TIMES: dict[type, tuple[Kind, Callable[[object], Scalar]]] = {
+    datetime.datetime: ("timestamp", as_moment),
+    datetime.time: ("time", as_clock),
+}
 
 
 def call(function: str, *arguments: Expression) -> Call:
@@ -115,11 +120,19 @@ def literal(value: Scalar) -> Literal:
         return Literal(None, None)
     if (kind := _KINDS.get(type(value))) is not None:
         return Literal(value, kind)
+    for kind_type, (kind, whole) in _TIMES.items():
+        if isinstance(value, kind_type):
+            try:
+                return Literal(whole(value), kind)
+            except ValueError:
+                raise InvalidParameter(
+                    "A time must be in whole seconds: value.replace(microsecond=0)."
+                ) from None
     for kind_type, kind in _KINDS.items():
-        if isinstance(value, kind_type) and not isinstance(value, datetime.datetime):
+        if isinstance(value, kind_type):
             return Literal(value, kind)
     raise InvalidParameter(
-        f"A constant must be a number, text, date or truth value, not {type(value).__name__}."
+        f"A constant must be a number, text, date, time or truth value, not {type(value).__name__}."
     )
 
 
@@ -160,7 +173,7 @@ def to_wire(expression: Expression) -> Any:
         return ["column", expression.name]
     if isinstance(expression, Literal):
         value = expression.value
-        shown = value.isoformat() if isinstance(value, datetime.date) else value
+        shown = value.isoformat() if isinstance(value, datetime.date | datetime.time) else value
         return ["literal", expression.kind, float(shown).hex() if isinstance(shown, float) else shown]
     return ["call", expression.function, *(to_wire(argument) for argument in expression.arguments)]
 
@@ -172,6 +185,10 @@ def from_wire(data: Any) -> Expression:
             return Column(name)
         case ["literal", "date", str(text)]:
             return Literal(datetime.date.fromisoformat(text), "date")
+        case ["literal", "timestamp", str(text)]:
+            return Literal(as_moment(text), "timestamp")
+        case ["literal", "time", str(text)]:
+            return Literal(as_clock(text), "time")
         case ["literal", "float", str(text)]:
             return Literal(float.fromhex(text), "float")
         case ["literal", kind, value]:

@@ -31,6 +31,7 @@ _INFIX = {
     "like": "LIKE",
     "ilike": "ILIKE",
 }
+_STARTS = ("year", "quarter", "month", "week", "hour", "minute")
 _FORMS = {
     "negate": "-{0}",
     "not": "NOT {0}",
@@ -40,13 +41,20 @@ _FORMS = {
     "subtract_days": "{0} - INTERVAL ({1}) DAY",
     "add_months": "{0} + INTERVAL ({1}) MONTH",
     "days_between": "DATE_DIFF('day', {1}, {0})",
-    **{f"trunc_{part}": f"DATE_TRUNC('{part}', {{0}})" for part in ("year", "quarter", "month", "week")},
+    **{f"trunc_{part}": f"DATE_TRUNC('{part}', {{0}})" for part in _STARTS},
+    **{f"{part}s_between": f"DATE_DIFF('{part}', {{1}}, {{0}})" for part in ("second", "minute", "hour")},
+    "add_seconds": "{0} + INTERVAL ({1}) SECOND",
+    "trunc_day": "DATE_TRUNC('day', {0})",
+    **dict.fromkeys(("to_timestamp", "date_to_timestamp"), "CAST({0} AS TIMESTAMP)"),
+    **dict.fromkeys(("to_time", "timestamp_to_time"), "CAST({0} AS TIME)"),
+    "timestamp_to_date": "CAST({0} AS DATE)",
     **dict.fromkeys(("to_text", "float_to_text", "integer_to_text"), "CAST({0} AS VARCHAR)"),
     "to_integer": "CAST({0} AS BIGINT)",
     "to_float": "CAST({0} AS DOUBLE)",
     "to_date": "CAST({0} AS DATE)",
     "to_boolean": "CAST({0} AS BOOLEAN)",
 }
+_TIMES = {datetime.datetime: "TIMESTAMP", datetime.date: "DATE", datetime.time: "TIME"}  # in this order
 _NULL, _GREATEST = Literal(None, None), Literal(1e308, "float")  # the largest number that pairs take
 _LONGEST = 44
 _SYMBOLS = 400  # of an expression: beyond, nobody reads on
@@ -121,7 +129,10 @@ def _constant(value: object) -> str:
         return "NULL"
     if isinstance(value, str):
         return f"'{value}'"
-    return f"DATE '{value}'" if isinstance(value, datetime.date) else f"{value}"
+    for kind, word in _TIMES.items():
+        if isinstance(value, kind):
+            return f"{word} '{value}'"
+    return f"{value}"
 
 
 def _called(expression: Call) -> str:

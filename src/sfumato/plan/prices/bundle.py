@@ -49,15 +49,17 @@ class Bundle:
         main: The part of the main question.
         extras: That of each extra question.
         selection: That of the selection; 0 where groups are public.
+        once: Whether groups must be found by what is read once.
     """
 
     found: Recipe
     main: Fraction
     extras: tuple[Fraction, ...]
     selection: Fraction
+    once: bool = False
 
     @classmethod
-    def of(cls, recipe: Recipe) -> Bundle:
+    def of(cls, recipe: Recipe, *, once: bool = False) -> Bundle:
         """Shares by the number of aggregates."""
         main = len(dict.fromkeys(estimator for estimator in recipe.estimators if estimator.parts))
         claims = [extra.results for extra in recipe.extras]
@@ -73,6 +75,7 @@ class Bundle:
                 for extra, claim in zip(recipe.extras, claims, strict=True)
             ),
             Fraction(selection, total) * rest,
+            once,
         )
 
     @property
@@ -141,7 +144,8 @@ class Bundle:
     def _in_rounds(self) -> bool:
         """Whether units' weights in their groups can be read again once some groups are found."""
         measured = self.found.measured
-        return measured.unit.column is not None and measured.bounding.few_groups and not measured.levels
+        few = measured.unit.column is not None and measured.bounding.few_groups
+        return few and not measured.levels and not self.once
 
     def _found_key(self) -> str:
         """The first key whose values are not public, as a query writes it."""

@@ -38,6 +38,7 @@ class Terms:
             the table's limits ask for.
         spare: What the budget spares of delta for a question that names none.
         spare_told: Where that comes from, in a phrase.
+        once: Whether groups must be found by what is read once: not in two rounds.
     """
 
     epsilon: Fraction | None = None
@@ -51,6 +52,7 @@ class Terms:
     profile: bool | None = None
     spare: Fraction = Fraction(0)
     spare_told: str = ""
+    once: bool = False
 
     @property
     def available(self) -> Fraction:

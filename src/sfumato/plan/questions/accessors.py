@@ -18,6 +18,9 @@ _STARTS: Final = {
     **dict.fromkeys(("quarter", "1q"), "trunc_quarter"),
     **dict.fromkeys(("month", "1mo"), "trunc_month"),
     **dict.fromkeys(("week", "1w"), "trunc_week"),
+    **dict.fromkeys(("day", "1d"), "trunc_day"),
+    **dict.fromkeys(("hour", "1h"), "trunc_hour"),
+    **dict.fromkeys(("minute", "1m"), "trunc_minute"),
 }
 _DATE_HABITS: Final = {
     "strftime": 'Write .dt.truncate("month"), or .dt.year() and .dt.month().',
@@ -25,7 +28,7 @@ _DATE_HABITS: Final = {
     "floor": 'Write .dt.truncate("month").',
     "dayofweek": "Write .dt.weekday(), 1 for Monday to 7 for Sunday.",
     "dayofyear": "Write .dt.ordinal_day().",
-    "hour": "Dates have days and no hours.",
+    "normalize": "Write .dt.date().",
 }
 _TEXT_HABITS: Final = {
     "lower": "Write .str.to_lowercase().",
@@ -40,7 +43,7 @@ _TEXT_HABITS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """What can be made of dates."""
+    """What can be made of dates, timestamps and times of day."""
 
     _column: Col
 
@@ -72,21 +75,49 @@ class Dates:
         """The day of the year, 1 to 366."""
         return self._column.apply("dayofyear")
 
+    def hour(self) -> Col:
+        """The hour, 0 to 23, of a timestamp or a time of day."""
+        return self._column.apply("hour")
+
+    def minute(self) -> Col:
+        """The minute, 0 to 59."""
+        return self._column.apply("minute")
+
+    def second(self) -> Col:
+        """The second, 0 to 59."""
+        return self._column.apply("second")
+
+    def date(self) -> Col:
+        """The day of a timestamp."""
+        return self._column.apply("to_date")
+
+    def time(self) -> Col:
+        """The time of day of a timestamp."""
+        return self._column.apply("to_time")
+
     def truncate(self, every: str) -> Col:
         """The first day of its year, quarter, month or week: `truncate("month")`, or "1mo" as Polars has it.
+
+        Of a timestamp also its day, and the first second of its hour or minute.
 
         Raises:
             InvalidParameter: for any other length.
         """
         if every not in _STARTS:
-            fix = nearest(str(every), ["year", "quarter", "month", "week"], "Lengths")
+            fix = nearest(
+                str(every), ["year", "quarter", "month", "week", "day", "hour", "minute"], "Lengths"
+            )
             raise InvalidParameter(f"truncate has no {str(every)[:40]!r}. {fix}")
         return self._column.apply(_STARTS[every])
 
-    def offset_by(self, *, days: int = 0, months: int = 0) -> Col:
-        """The date so many months, then days, later; earlier where they are below 0."""
+    def offset_by(self, *, days: int = 0, months: int = 0, seconds: int = 0) -> Col:
+        """The date or timestamp so many months, then days, later; earlier where they are below 0.
+
+        Of a timestamp also so many seconds.
+        """
         moved = self._column.apply("add_months", months) if months else self._column
-        return moved + days if days else moved
+        moved = moved.apply("add_days", days) if days else moved
+        return moved.apply("add_seconds", seconds) if seconds else moved
 
     def __getattr__(self, name: str) -> Col:
         raise no_method(self, ".dt", name, _DATE_HABITS)

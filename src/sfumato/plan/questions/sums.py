@@ -219,14 +219,17 @@ def _as_number(truth: Expression) -> Expression:
     return Call("case", (truth, yes, call("not", truth), no, neither))
 
 
+_PARTS: dict[str | None, str] = {"date": "YEAR", "timestamp": "HOUR", "time": "HOUR"}
+
+
 def _not_numbers(name: str, argument: Expression, facts: Facts) -> QueryRefused:
     return QueryRefused(
         "{name} is for numbers, and this is {what}.",
-        "Aggregate a number, such as YEAR({column}), or write COUNT({column})."
-        if facts.kind == "date"
+        f"Aggregate a number, such as {_PARTS[facts.kind]}({{column}}), or write COUNT({{column}})."
+        if facts.kind in _PARTS
         else "Write COUNT({column}), or COUNT(DISTINCT {column}).",
         name=name,
-        what="NULL" if facts.kind is None else f"a {facts.kind}",
+        what="NULL" if facts.kind is None else f"a {'time of day' if facts.kind == 'time' else facts.kind}",
         column=only_column(argument) or "x",
     )
 

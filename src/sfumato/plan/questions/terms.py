@@ -19,7 +19,7 @@ from sfumato.plan.questions.nodes import AggregateCall, AggregateName
 __all__ = ["Agg", "Col", "col", "expression_of", "level_of", "one", "shorter_level", "two"]
 
 Name: TypeAlias = str  # in a class with a method `str`
-Value: TypeAlias = "Col | bool | int | float | str | datetime.date | None"
+Value: TypeAlias = "Col | bool | int | float | str | datetime.date | datetime.time | None"
 
 _FINEST: Final = 2**30  # denominators of levels that quantiles are selected at: `mechanisms._ranks.FINEST`
 _KINDS: Final = {
@@ -28,6 +28,8 @@ _KINDS: Final = {
     **dict.fromkeys((str, "str", "text"), "to_text"),
     **dict.fromkeys((bool, "bool", "boolean"), "to_boolean"),
     **dict.fromkeys((datetime.date, "date"), "to_date"),
+    **dict.fromkeys((datetime.datetime, "timestamp"), "to_timestamp"),
+    **dict.fromkeys((datetime.time, "time"), "to_time"),
 }
 _HABITS: Final = {
     "isin": "Write is_in([…]).",
@@ -198,13 +200,15 @@ class Col(NotAList):
         return self.apply("round", *((decimals,) if decimals else ()))
 
     def cast(self, kind: object) -> Col:
-        """As another type, `int`, `float`, `str`, `bool` or `datetime.date`; missing where it is none.
+        """As another type; missing where it is none.
+
+        Types: `int`, `float`, `str`, `bool`, and of `datetime` `date`, `datetime` and `time`.
 
         Raises:
             InvalidParameter: for any other type.
         """
         if kind not in _KINDS:
-            fix = nearest(f"{kind}", ["int", "float", "str", "bool", "date"], "Types")
+            fix = nearest(f"{kind}", ["int", "float", "str", "bool", "date", "timestamp", "time"], "Types")
             raise InvalidParameter(f"cast has no type {f'{kind}'[:40]!r}. {fix}")
         return self.apply(_KINDS[kind])
 

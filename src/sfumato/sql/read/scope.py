@@ -24,7 +24,7 @@ from sfumato.sql.text.statement import LARGEST
 
 __all__ = ["Scope"]
 
-_PARTS = {"day", "week", "month", "quarter", "year"}
+_PARTS = {"day", "week", "month", "quarter", "year", "hour", "minute"}
 
 
 @dataclass(slots=True)

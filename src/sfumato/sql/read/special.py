@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
+from sfumato.numeric.moments import as_clock, as_moment
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.tree import Call, Expression, Literal, call, literal
 from sfumato.sql.read.scalars import Handler, Parser, closed, exact, unknown
@@ -24,6 +25,8 @@ _CASTS = {
     "TEXT": "to_text",
     "VARCHAR": "to_text",
     "DATE": "to_date",
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME"), "to_timestamp"),
+    "TIME": "to_time",
     "BOOLEAN": "to_boolean",
 }
 _PARTS = {
@@ -38,10 +41,16 @@ _PARTS = {
     "DOY": "dayofyear",
     "DAYOFYEAR": "dayofyear",
     "WEEK": "week",
+    "HOUR": "hour",
+    "MINUTE": "minute",
+    "SECOND": "second",
+    "EPOCH": "epoch",
 }
-_UNITS = "Use DAY, WEEK, MONTH, QUARTER or YEAR."
-_STARTS = {"YEAR": "trunc_year", "QUARTER": "trunc_quarter", "MONTH": "trunc_month", "WEEK": "trunc_week"}
+_STARTS = {unit: f"trunc_{unit.lower()}" for unit in ("YEAR", "QUARTER", "MONTH", "WEEK", "HOUR", "MINUTE")}
 _INTERVALS = {
+    "SECOND": ("seconds", 1),
+    "MINUTE": ("seconds", 60),
+    "HOUR": ("seconds", 3600),
     "DAY": ("days", 1),
     "WEEK": ("days", 7),
     "MONTH": ("months", 1),
@@ -57,12 +66,30 @@ def _cast(parser: Parser, node: exp.Cast, depth: int) -> Expression:
     if name not in _CASTS or (node.to.expressions and _CASTS[name] != "to_text"):
         raise QueryRefused(
             f"A cast to {name[:40]} is not supported.",
-            "Use INTEGER, DOUBLE, TEXT, DATE or BOOLEAN; ROUND gives digits.",
+            "Use INTEGER, DOUBLE, TEXT, DATE, TIMESTAMP, TIME or BOOLEAN; ROUND gives digits.",
         )
     value = parser.parse(node.this, depth)
-    if isinstance(value, Literal) and _CASTS[name] == "to_date" and isinstance(value.value, str):
-        return _day(value.value)
+    if isinstance(value, Literal) and isinstance(value.value, str) and _CASTS[name] in _READ:
+        return _READ[_CASTS[name]](value.value)
     return call(_CASTS[name], value)
+
+
+def _moment(text: str) -> Expression:
+    try:
+        return literal(as_moment(text))
+    except ValueError:
+        raise QueryRefused(
+            f"{text[:40]!r} is not a timestamp in whole seconds.", "Write TIMESTAMP '2024-01-31 08:30:00'."
+        ) from None
+
+
+def _clock(text: str) -> Expression:
+    try:
+        return literal(as_clock(text))
+    except ValueError:
+        raise QueryRefused(
+            f"{text[:20]!r} is not a time of day in whole seconds.", "Write TIME '08:30'."
+        ) from None
 
 
 def _day(text: str) -> Expression:
@@ -70,6 +97,9 @@ def _day(text: str) -> Expression:
         return literal(datetime.date.fromisoformat(text))
     except ValueError:
         raise QueryRefused(f"{text[:20]!r} is not a date.", "Write DATE '2024-01-31'.") from None
+
+
+_READ: dict[str, Callable[[str], Expression]] = {"to_date": _day, "to_timestamp": _moment, "to_time": _clock}
 
 
 def _unit(node: Any) -> str:
@@ -96,11 +126,12 @@ def _moved(parser: Parser, day: exp.Expr, interval: exp.Interval, sign: int, dep
     unit = _unit(interval.args.get("unit"))
     if unit not in _INTERVALS:
         raise QueryRefused(
-            f"An interval of {unit[:20] or 'that kind'} is not supported.", "Use DAY, WEEK, MONTH or YEAR."
+            f"An interval of {unit[:20] or 'that kind'} is not supported.",
+            "Use DAY, WEEK, MONTH or YEAR; of timestamps HOUR, MINUTE or SECOND, too.",
         )
     word, size = _INTERVALS[unit]
     count = literal(sign * size * _whole(interval.this))
-    return call("add_days" if word == "days" else "add_months", parser.parse(day, depth), count)
+    return call(f"add_{word}", parser.parse(day, depth), count)
 
 
 def _sum(function: str, sign: int) -> Handler:
@@ -129,6 +160,10 @@ def _date_add(sign: int) -> Handler:
 def _part(parser: Parser, name: str, day: exp.Expr, depth: int) -> Expression:
     if name.upper() not in _PARTS:
         raise QueryRefused(f"EXTRACT of {name[:20]} is not supported.", f"Use one of {', '.join(_PARTS)}.")
+    while isinstance(day, exp.Paren):
+        day = day.this
+    if name.upper() == "EPOCH" and isinstance(day, exp.Sub) and not isinstance(day.expression, exp.Interval):
+        return call("seconds_between", parser.parse(day.this, depth), parser.parse(day.expression, depth))
     return call(_PARTS[name.upper()], parser.parse(day, depth))
 
 
@@ -144,12 +179,16 @@ def _trunc(parser: Parser, node: Any, depth: int) -> Expression:
 
 def _start(parser: Parser, unit: str, day: exp.Expr, depth: int) -> Expression:
     if unit == "DAY":
-        return call("add_days", parser.parse(day, depth), literal(0))
+        return call("trunc_day", parser.parse(day, depth))
     if unit not in _STARTS:
         raise QueryRefused(
-            f"DATE_TRUNC to {unit[:20]} is not supported.", "Use DAY, WEEK, MONTH, QUARTER or YEAR."
+            f"DATE_TRUNC to {unit[:20]} is not supported.",
+            "Use DAY, WEEK, MONTH, QUARTER or YEAR; of timestamps HOUR or MINUTE, too.",
         )
     return call(_STARTS[unit], parser.parse(day, depth))
+
+
+_LENGTHS = "Use DAY, MONTH, QUARTER or YEAR; of timestamps HOUR, MINUTE or SECOND, too."
 
 
 def _date_diff(parser: Parser, node: exp.DateDiff, depth: int) -> Expression:
@@ -159,6 +198,8 @@ def _date_diff(parser: Parser, node: exp.DateDiff, depth: int) -> Expression:
     match unit:
         case "DAY":
             return call("days_between", last, first)
+        case "HOUR" | "MINUTE" | "SECOND":
+            return call(f"{unit.lower()}s_between", last, first)
         case "YEAR":
             return call("subtract", call("year", last), call("year", first))
         case "QUARTER" | "MONTH":
@@ -166,7 +207,7 @@ def _date_diff(parser: Parser, node: exp.DateDiff, depth: int) -> Expression:
             years = call("subtract", call("year", last), call("year", first))
             scaled = call("multiply", years, literal(4 if part == "quarter" else 12))
             return call("add", scaled, call("subtract", call(part, last), call(part, first)))
-    raise QueryRefused(f"DATE_DIFF in {unit[:20]} is not supported.", "Use DAY, MONTH, QUARTER or YEAR.")
+    raise QueryRefused(f"DATE_DIFF in {unit[:20]} is not supported.", _LENGTHS)
 
 
 def _make_date(parser: Parser, node: exp.DateFromParts, depth: int) -> Expression:

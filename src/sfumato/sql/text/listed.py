@@ -19,12 +19,14 @@ from sfumato.sql.text.tokens import is_kind
 __all__ = ["Listed", "listed_in", "tokens_of"]
 
 _LEAST = 32  # shorter lists are read like everything else
-_BLANK = r"[ \t\r\n]*+"
-_NUMBER = r"-?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
-_TEXT = r"'(?:[^'\\{\r\n\0]|'')*+'"
+# No possessive forms: Python before 3.11.5 mistakes those that hold others. None here can match in two ways.
+_BLANK = r"[ \t\r\n]*"
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_PLAIN = r"[^'\\{\r\n\0]*"
+_TEXT = rf"'{_PLAIN}(?:''{_PLAIN})*'(?!')"
 _ONE = rf"(?:{_NUMBER}|{_TEXT})"
 _LIST = re.compile(
-    rf"(?<![\w.])IN{_BLANK}\({_BLANK}({_ONE}(?:{_BLANK},{_BLANK}{_ONE}){{{_LEAST - 1},}}+){_BLANK}(?=\))",
+    rf"(?<![\w.])IN{_BLANK}\({_BLANK}({_ONE}(?:{_BLANK},{_BLANK}{_ONE}){{{_LEAST - 1},}}){_BLANK}(?=\))",
     re.IGNORECASE,
 )
 _EACH = re.compile(_ONE)

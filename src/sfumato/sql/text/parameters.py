@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from sqlglot import Token, TokenType, exp
 
 from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.numeric.moments import as_clock, as_moment
 from sfumato.plan.expressions.names import nearest
 from sfumato.plan.expressions.size import check_text
 from sfumato.sql.refusals import refuse, shown
@@ -22,13 +23,13 @@ from sfumato.sql.text.tokens import Constant, adjacent, ends_operand, is_word, n
 
 __all__ = ["Parameters", "Values"]
 
-_Value: TypeAlias = int | float | str | bool | datetime.date | None
+_Value: TypeAlias = int | float | str | bool | datetime.date | datetime.time | None
 
 Values: TypeAlias = Sequence[Any] | Mapping[str, Any] | None
 """Parameters as a caller gives them: in order, by name, or none."""
 
 _PASS = "Give parameters=[…] for ? and $1, {…} for $name, :name and @name; on the command line, --param."
-_KINDS = "an int, a float, a str, a bool, a date or None"
+_KINDS = "an int, a float, a str, a bool, a date, a datetime, a time or None"
 _MARKS = {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON}
 _NAMES = (exp.Table, exp.TableAlias, exp.TableSample, exp.CTE, exp.DataType, exp.DataTypeParam)
 _MOST = 2**63
@@ -175,10 +176,21 @@ def _checked(value: Any, name: str) -> _Value:
             return _finite(float(value), place)
         case str():
             return _text(str(value), place)
-        case datetime.date() if not isinstance(value, datetime.datetime):
+        case datetime.datetime() | datetime.time():
+            return _seconds(value, place)
+        case datetime.date():
             return value
     more = " Give one value for each ?, as in IN (?, ?)." if isinstance(value, list | tuple | set) else ""
     raise InvalidParameter(f"{place} must be {_KINDS}, not {type(value).__name__[:40]}.{more}")
+
+
+def _seconds(value: datetime.datetime | datetime.time, place: str) -> _Value:
+    try:
+        return as_moment(value) if isinstance(value, datetime.datetime) else as_clock(value)
+    except ValueError:
+        raise InvalidParameter(
+            f"{place} must be in whole seconds, and a time of day without a zone."
+        ) from None
 
 
 def _whole(value: int, place: str) -> int:
@@ -226,4 +238,8 @@ def _node(value: _Value) -> exp.Expr:
         return exp.Paren(this=exp.Neg(this=number)) if math.copysign(1, value) < 0 else number
     if isinstance(value, str):
         return exp.Literal.string(value)
-    return exp.Cast(this=exp.Literal.string(value.isoformat()), to=exp.DataType.build("date"))
+    kind = next(word for known, word in _TIMES.items() if isinstance(value, known))
+    return exp.Cast(this=exp.Literal.string(value.isoformat()), to=exp.DataType.build(kind))
+
+
+_TIMES = {datetime.datetime: "timestamp", datetime.date: "date", datetime.time: "time"}  # in this order

@@ -15,9 +15,9 @@ from sfumato.sql.text.tokens import is_kind, retyped, word_at
 
 __all__ = ["named", "part_last"]
 
-_TRUNCATED = {"date_trunc", "datetime_trunc"}
+_TRUNCATED = {"date_trunc", "datetime_trunc", "timestamp_trunc"}
 _COMPARED = {"date_diff", "datetime_diff"}
-_PARTS = {"day", "week", "isoweek", "month", "quarter", "year"}
+_PARTS = {"day", "week", "isoweek", "month", "quarter", "year", "hour", "minute"}
 
 
 def named(tokens: Sequence[Token], text: str) -> list[Token]:
@@ -77,7 +77,9 @@ def part_last(tokens: Sequence[Token], *, google: bool) -> list[Token]:
         listed = [first, *reversed(arguments[:-1])]
         comma = retyped(arguments[-1][0], TokenType.COMMA, ",")
         inside = [token for argument in listed for token in (*argument, comma)][:-1]
-        short = retyped(moved[at], moved[at].token_type, name.replace("datetime", "date"))
+        short = retyped(
+            moved[at], moved[at].token_type, name.replace("datetime", "date").replace("timestamp", "date")
+        )
         moved[at:end] = [short, moved[at + 1], *inside]
     return moved
 

@@ -25,7 +25,7 @@ __all__ = [
     "word_at",
 ]
 
-Constant: TypeAlias = Fraction | str | bool | datetime.date | None
+Constant: TypeAlias = Fraction | str | bool | datetime.date | datetime.time | None
 """What may be a constant in an option or a bound; the number is exact."""
 
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**400)

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
+from sfumato.numeric.moments import seconds_of
 from sfumato.plan.expressions.size import check_text
 from sfumato.sql.write.pieces import bigint
 
@@ -38,9 +39,11 @@ def constant_node(value: Any) -> exp.Expr:
         case str():
             check_text(value)
             return exp.Literal.string(value)
+        case datetime.datetime() | datetime.time():  # as engines hold them
+            return constant_node(seconds_of(value))
         case datetime.date():
             return exp.Cast(this=exp.Literal.string(value.isoformat()), to=exp.DataType.build("date"))
-    raise QueryRefused("A constant must be a number, text, date or truth value.")
+    raise QueryRefused("A constant must be a number, text, date, time or truth value.")
 
 
 def _signed(digits: str, negative: bool) -> exp.Expr:

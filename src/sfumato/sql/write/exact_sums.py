@@ -77,12 +77,15 @@ def recipe(
         return _single(exp.Count(this=exp.Distinct(expressions=[_present(value, dialect)])))
     if function in ("min", "max"):
         held = _within(as_kind(value, facts.kind, dialect), facts, dialect) if bounded else value
-        return _single((exp.Min if function == "min" else exp.Max)(this=_present(held, dialect)))
+        shown = _present(held, dialect)
+        return _single(
+            dialect.least(shown, held.kind) if function == "min" else dialect.most(shown, held.kind)
+        )
     units, bits = _units(value, facts, dialect)
     total = dialect.total(units)
     if function == "mean":
-        return ExactSum((total, exp.Count(this=units.copy())), _mean(bits, facts))
-    return ExactSum((total,), _scaled(bits) if facts.kind == "float" else _saturated(dialect))
+        return ExactSum((total, exp.Count(this=units.copy())), _mean(bits, facts, dialect))
+    return ExactSum((total,), _scaled(bits, dialect) if facts.kind == "float" else _saturated(dialect))
 
 
 def _single(part: exp.Expr) -> ExactSum:
@@ -157,7 +160,7 @@ def _wide(
     bits = _WIDE + _FINE - reach
     low = float_down(-(Fraction(2) ** reach) if lower is None else lower)
     high = float_up(Fraction(2) ** reach if upper is None else upper)
-    scaled = exp.Mul(this=number.copy(), expression=constant_node(math.ldexp(1.0, bits)))
+    scaled = dialect.product(number.copy(), constant_node(math.ldexp(1.0, bits)))
     seen = dialect.comparable(number.copy())
     inside = exp.Between(this=seen.copy(), low=constant_node(low), high=constant_node(high))
     below = exp.LT(this=seen.copy(), expression=constant_node(low))
@@ -165,7 +168,7 @@ def _wide(
     above = exp.and_(exp.GT(this=seen.copy(), expression=constant_node(high)), no_nan, copy=False)
     whole = exp.Case(
         ifs=[
-            exp.If(this=inside, true=dialect.attempt(dialect.truncated(scaled), "wide")),
+            exp.If(this=inside, true=dialect.attempt(dialect.truncated(scaled), "wide", "float")),
             exp.If(this=below, true=_huge(low, bits, dialect)),
             exp.If(this=above, true=_huge(high, bits, dialect)),
         ]
@@ -186,26 +189,26 @@ def _saturated(dialect: Dialect) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
                 exp.If(this=exp.GT(this=total.copy(), expression=high), true=high.copy()),
                 exp.If(this=exp.LT(this=total.copy(), expression=low), true=low.copy()),
             ],
-            default=dialect.attempt(total.copy(), "integer"),
+            default=dialect.attempt(total.copy(), "integer", "integer"),
         )
 
     return finish
 
 
-def _scaled(bits: int) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
+def _scaled(bits: int, dialect: Dialect) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
     def finish(columns: Sequence[exp.Expr]) -> exp.Expr:
-        return _times(double(columns[0]), -bits)
+        return _times(double(columns[0]), -bits, dialect)
 
     return finish
 
 
-def _mean(bits: int, facts: Facts) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
+def _mean(bits: int, facts: Facts, dialect: Dialect) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
     low = -math.inf if facts.lower is None else float_down(facts.lower)
     high = math.inf if facts.upper is None else float_up(facts.upper)
 
     def finish(columns: Sequence[exp.Expr]) -> exp.Expr:
         total, count = (double(node) for node in columns)
-        mean = _times(exp.Paren(this=exp.Div(this=total, expression=count)), -bits)
+        mean = _times(exp.Paren(this=exp.Div(this=total, expression=count)), -bits, dialect)
         ifs = []
         if math.isfinite(low):  # rounding must not leave the bounds that the mean is known to have
             ifs.append(
@@ -222,5 +225,5 @@ def _mean(bits: int, facts: Facts) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
     return finish
 
 
-def _times(number: exp.Expr, bits: int) -> exp.Expr:
-    return exp.Mul(this=number, expression=constant_node(math.ldexp(1.0, bits))) if bits else number
+def _times(number: exp.Expr, bits: int, dialect: Dialect) -> exp.Expr:
+    return dialect.product(number, constant_node(math.ldexp(1.0, bits))) if bits else number

@@ -12,7 +12,7 @@ from typing import cast
 from sqlglot import exp
 
 from sfumato.engines.dialect import Dialect
-from sfumato.engines.templates import atom, filled
+from sfumato.engines.templates import atom
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts, facts_by_name, resolve
 from sfumato.plan.expressions.functions import FUNCTIONS, guard_of
@@ -72,8 +72,8 @@ def _lowered(expression: Expression, dialect: Dialect) -> exp.Expr:
     parts = [atom(_lowered(argument, dialect)) for argument in arguments]
     for position, argument in enumerate(arguments):
         if guard := guard_of(function, position, argument):
-            parts[position] = atom(filled(guard, dialect.writer, [parts[position]]))
-    return filled(function.template(len(arguments), dialect), dialect.writer, parts)
+            parts[position] = atom(dialect.called(guard, [parts[position]]))
+    return dialect.called(function.template(len(arguments), dialect), parts)
 
 
 def _operand(node: exp.Expr) -> exp.Expr:

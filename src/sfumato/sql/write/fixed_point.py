@@ -49,8 +49,8 @@ def _from_float(value: Typed, lower: int, upper: int, bits: int, dialect: Dialec
     number = value.sql if value.kind == "float" else double(value.sql)
     scaled = copied(number)
     if bits:
-        scaled = exp.Mul(this=scaled, expression=constant_node(_power(bits)))
-    within = dialect.attempt(dialect.truncated(scaled), "integer")
+        scaled = dialect.product(scaled, constant_node(_power(bits)))
+    within = dialect.attempt(dialect.truncated(scaled), "integer", "float")
     ends = constant_node(lower * _power(-bits)), constant_node(upper * _power(-bits))
     return _clamp(number, *ends, lower=lower, upper=upper, within=within, dialect=dialect)
 

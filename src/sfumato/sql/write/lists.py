@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from sfumato.engines.dialect import Dialect
 from sfumato.errors import QueryRefused
+from sfumato.numeric.moments import seconds_of
 from sfumato.plan.expressions.size import check_text
 from sfumato.sql.write.constants import constant_node
 
@@ -36,11 +37,18 @@ def is_in(value: exp.Expr, constants: Sequence[Any], dialect: Dialect) -> exp.Ex
     Raises:
         QueryRefused: for a constant that no engine can hold.
     """
-    constants = [constant + 0.0 if type(constant) is float else constant for constant in constants]  # no -0.0
+    constants = [_plain(constant) for constant in constants]
     rows = _rows(constants, dialect) if len(constants) > _FEW else None
     if rows is None:
         return exp.In(this=value, expressions=[constant_node(constant) for constant in constants])
     return exp.In(this=value, query=rows)
+
+
+def _plain(constant: Any) -> Any:
+    """A float without -0.0; of a timestamp and a time of day the seconds that engines hold."""
+    if isinstance(constant, datetime.datetime | datetime.time):
+        return seconds_of(constant)
+    return constant + 0.0 if type(constant) is float else constant
 
 
 def _rows(constants: Sequence[Any], dialect: Dialect) -> exp.Expr | None:

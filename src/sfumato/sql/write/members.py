@@ -11,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.engines.dialect import Dialect
+from sfumato.numeric.moments import seconds_of
 from sfumato.plan.questions.nodes import Key
 from sfumato.sql.write.constants import constant_node
 from sfumato.sql.write.lists import is_in
@@ -101,6 +102,8 @@ def _is_range(column: Typed, values: tuple[Any, ...]) -> bool:
     types = {*map(type, values)}
     if column.kind == "date" and types == {datetime.date}:
         return bool((max(values) - min(values)).days + 1 == len(values))
+    if column.kind in ("timestamp", "time") and types in ({datetime.datetime}, {datetime.time}):
+        return seconds_of(max(values)) - seconds_of(min(values)) + 1 == len(values)
     if column.kind == "integer" and types == {int}:
         return bool(max(values) - min(values) + 1 == len(values))
     return False

@@ -70,7 +70,7 @@ def id_types(columns: Sequence[tuple[str, str]], dialect: Dialect) -> exp.Select
     types = [
         subquery(
             select(
-                [("t", dialect.fill(dialect.type_of, exp.Max(this=column(name))))],
+                [("t", dialect.type_name(column(name)))],
                 table(of),
                 none.copy(),
             ),
@@ -309,7 +309,8 @@ def _at_most_one(
     listed += [(f"c{i}", column(name)) for i, name in enumerate(columns)]
     level = select(listed, rows, *(_no_nan(key, dialect) for key in keys))
     groups: list[tuple[str, exp.Expr]] = [(f"j{i}", column(f"j{i}", "p")) for i in range(len(keys))]
-    groups += [(f"c{i}", exp.Min(this=column(f"c{i}", "p"))) for i in range(len(columns))]
+    kinds = [facts.kind for facts in columns.values()]
+    groups += [(f"c{i}", dialect.least(column(f"c{i}", "p"), kind)) for i, kind in enumerate(kinds)]
     by = [column(f"j{i}", "p") for i in range(len(keys))]
     return select(groups, subquery(level, "p")).group_by(*by, copy=False)
 

@@ -60,7 +60,7 @@ def as_kind(value: Typed, kind: Kind | None, dialect: Dialect, *, sure: bool = T
     """A value cast to the canonical type of a kind; `sure`: it has that of its own kind."""
     if kind is None or (sure and value.kind == kind):
         return value
-    return Typed(dialect.attempt(value.sql, kind), kind)
+    return Typed(dialect.attempt(value.sql, kind, value.kind), kind)
 
 
 def plain(value: Typed, dialect: Dialect) -> exp.Expr:

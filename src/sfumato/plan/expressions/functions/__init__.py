@@ -3,6 +3,7 @@
 One meaning for all engines:
 
 - Numbers are computed in doubles, so whole numbers are exact up to 2**53; a result is BIGINT or DOUBLE.
+- Timestamps and times of day are whole seconds, in UTC or as the source has them without a zone.
 - What is undefined is NULL: division by zero, the logarithm of zero, a text that is not a date, a date beyond
   the years 1 to 9999. What is too large is infinite, and is clamped where it is measured.
 - What makes a text of others reads their first 10,000 characters.
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.numeric.moments import seconds_of
 from sfumato.plan.expressions.functions.arithmetic import ARITHMETIC
 from sfumato.plan.expressions.functions.base import Array, Function, Vector
 from sfumato.plan.expressions.functions.casts import CASTS
@@ -27,13 +29,14 @@ from sfumato.plan.expressions.functions.dates import DATES
 from sfumato.plan.expressions.functions.logic import LOGIC
 from sfumato.plan.expressions.functions.powers import POWERS
 from sfumato.plan.expressions.functions.text import TEXT
+from sfumato.plan.expressions.functions.times import TIMES
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, columns_of
 from sfumato.schema import Kind
 
 __all__ = ["FUNCTIONS", "Function", "Vector", "evaluate", "guard_of", "overload"]
 
 FUNCTIONS: dict[str, Function] = {
-    function.name: function for function in (*ARITHMETIC, *POWERS, *LOGIC, *TEXT, *DATES, *CASTS)
+    function.name: function for function in (*ARITHMETIC, *POWERS, *LOGIC, *TEXT, *DATES, *TIMES, *CASTS)
 }
 """Every function that a plan may call, by name."""
 
@@ -66,12 +69,14 @@ def evaluate(expression: Expression, columns: Mapping[str, Array]) -> np.ma.Mask
 
     Args:
         expression: What to compute.
-        columns: Arrays of one length by name: numbers, truth values, text (object) or dates (datetime64 or
-            object). NULL is what a masked array masks, NaN among floats and None among objects.
+        columns: Arrays of one length by name: numbers, truth values, text (object), dates and timestamps
+            (datetime64 or object) or times of day (timedelta64 or object). NULL is what a masked array masks,
+            NaN among floats and None among objects.
 
     Returns:
         A masked array, masked where the result is NULL: float64 for all numbers, bool, object (text),
-        datetime64[D]. `result.filled(False)` of a condition says where it holds.
+        datetime64[D], datetime64[s], timedelta64[s]. `result.filled(False)` of a condition says where it
+        holds.
 
     Raises:
         QueryRefused: for a function that has no form over results, or an unknown one.
@@ -91,7 +96,7 @@ def _evaluate(expression: Expression, vectors: Mapping[str, Vector], count: int)
     if isinstance(expression, Literal):
         return _repeated(expression, count)
     arguments = [_evaluate(argument, vectors, count) for argument in expression.arguments]
-    kinds = tuple(_KINDS.get(argument.values.dtype.kind, "float") for argument in arguments)
+    kinds = tuple(_kind(argument.values.dtype) for argument in arguments)
     name, order = overload(expression.function, kinds)
     function = FUNCTIONS.get(name)
     if function is None or function.compute is None:
@@ -106,11 +111,26 @@ def _repeated(constant: Literal, count: int) -> Vector:
     if constant.value is None:
         return Vector(np.zeros(count), np.zeros(count, dtype=bool))
     dtype = _DTYPES.get(str(constant.kind), float)
-    return _vector(np.ma.asanyarray(np.full(count, constant.value, dtype=dtype)))
+    value = constant.value
+    if isinstance(value, datetime.time):
+        value = seconds_of(value)
+    return _vector(np.ma.asanyarray(np.full(count, value, dtype=dtype)))
 
 
-_KINDS: dict[str, Kind] = {"b": "boolean", "O": "text", "M": "date"}
-_DTYPES: dict[str, Any] = {"boolean": bool, "text": object, "date": "datetime64[D]"}
+_KINDS: dict[str, Kind] = {"b": "boolean", "O": "text", "m": "time"}
+_DTYPES: dict[str, Any] = {
+    "boolean": bool,
+    "text": object,
+    "date": "datetime64[D]",
+    "timestamp": "datetime64[s]",
+    "time": "timedelta64[s]",
+}
+
+
+def _kind(dtype: np.dtype[Any]) -> Kind:
+    if dtype.kind == "M":
+        return "date" if dtype == np.dtype("datetime64[D]") else "timestamp"
+    return _KINDS.get(dtype.kind, "float")
 
 
 def _vector(column: np.ma.MaskedArray[Any, Any]) -> Vector:
@@ -120,9 +140,9 @@ def _vector(column: np.ma.MaskedArray[Any, Any]) -> Vector:
         values = _from_objects(values, valid)
     elif values.dtype.kind in "iuf":
         values = values.astype(np.float64)
-    elif values.dtype.kind == "M":
+    elif values.dtype.kind in "mM":
         valid = valid & ~np.isnat(values)
-        values = values.astype("datetime64[D]")
+        values = values.astype(_DTYPES[_kind(values.dtype)])
     elif values.dtype.kind in "UT":
         values = values.astype(object)
     if values.dtype.kind == "f":
@@ -132,6 +152,9 @@ def _vector(column: np.ma.MaskedArray[Any, Any]) -> Vector:
 
 def _from_objects(values: Array, valid: Array) -> Array:
     first = next(iter(values[valid]), None)
+    if isinstance(first, datetime.time):
+        listed = [seconds_of(value) if there else 0 for value, there in zip(values, valid, strict=True)]
+        return np.array(listed, dtype="timedelta64[s]")
     for kind, dtype, filler in _OBJECTS:
         if isinstance(first, kind):
             return np.where(valid, values, filler).astype(dtype)
@@ -141,5 +164,6 @@ def _from_objects(values: Array, valid: Array) -> Array:
 _OBJECTS: tuple[tuple[Any, Any, Any], ...] = (
     (bool | np.bool_, bool, False),
     (int | float | np.number, np.float64, 0.0),
+    (datetime.datetime, "datetime64[s]", datetime.datetime(1970, 1, 1)),
     (datetime.date, "datetime64[D]", datetime.date(1970, 1, 1)),
 )

@@ -27,6 +27,8 @@ _WORDS: dict[Kind | None, str] = {
     "boolean": "a truth value",
     "text": "text",
     "date": "a date",
+    "timestamp": "a timestamp",
+    "time": "a time of day",
     None: "NULL",
 }
 
@@ -35,7 +37,8 @@ _WORDS: dict[Kind | None, str] = {
 class Vector:
     """A column of results: values, and where they are valid; elsewhere they are NULL.
 
-    Numbers are float64, truth values bool, text object (str), dates datetime64[D].
+    Numbers are float64, truth values bool, text object (str), dates datetime64[D], timestamps datetime64[s],
+    times of day timedelta64[s] since midnight.
     """
 
     values: Array
@@ -96,7 +99,9 @@ class Function:
         """
         chosen = dialect.form(self.name, self.sql)
         if chosen is None:
-            raise QueryRefused(f"{self.name.upper()} has no proven form in {dialect.name}.", "Leave it out.")
+            reason = dialect.why_refused(self.name)
+            said = f"{self.name.upper()} has no proven form in {dialect.name}"
+            raise QueryRefused(f"{said}: {reason}." if reason else f"{said}.", "Leave it out.")
         return chosen if isinstance(chosen, str) else chosen(count)
 
     def common(self, count: int) -> str:
@@ -136,6 +141,10 @@ def _to_one(kinds: Collection[Kind | None]) -> str:
     """How values of different kinds are brought together."""
     if "boolean" in kinds:
         return "Compare a truth value with TRUE or FALSE, or write it alone."
+    if "timestamp" in kinds:
+        return "Write timestamps as TIMESTAMP '2024-01-31 08:30:00'; CAST(x AS DATE) takes the day of one."
+    if "time" in kinds:
+        return "Write times of day as TIME '08:30'."
     if "date" in kinds:
         return "Write days as DATE '2024-01-31'."
     if "text" in kinds:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.functions.base import Array, Function, Vector, need
 from sfumato.plan.expressions.functions.text import each
 from sfumato.plan.expressions.ranges import Facts, day_of, number, truth
@@ -49,6 +50,11 @@ def _to_float(facts: Facts) -> Facts:
 
 
 def _to_text(facts: Facts) -> Facts:
+    if facts.kind in ("timestamp", "time"):
+        raise QueryRefused(
+            "A cast of times to text is not supported.",
+            "Take parts, such as HOUR(x) or CAST(x AS DATE); DATE_TRUNC('hour', x) is a timestamp.",
+        )
     values = _spelt(facts)
     return Facts("text", facts.nullable, values=values)
 

@@ -69,7 +69,7 @@ def _nullif(first: Facts, second: Facts) -> Facts:
 def _extreme(name: str, sign: int) -> Callable[..., Facts]:
     def rule(*arguments: Facts) -> Facts:
         kind = unify(name, *arguments)
-        need(name, ("integer", "float", "date"), *arguments)
+        need(name, ("integer", "float", "date", "timestamp", "time"), *arguments)
         real = [argument for argument in arguments if argument.values != ()]
         facts = hull(real, kind, nullable=all(argument.nullable for argument in arguments))
         sure = [argument for argument in real if not argument.nullable]

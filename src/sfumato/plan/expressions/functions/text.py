@@ -191,11 +191,18 @@ def _matcher(flags: int) -> Callable[..., bool]:
 
 @functools.lru_cache(maxsize=64)
 def _compiled(pattern: str, escape: str | None, flags: int) -> re.Pattern[str]:
-    parts = (
-        {"%": ".*", "_": "."}[character] if wild else re.escape(character)
-        for character, wild in _read(pattern, escape) or ()
-    )
-    return re.compile("".join(parts), re.DOTALL | flags)
+    pieces = [""]  # between one % and the next; each has one length
+    for character, wild in _read(pattern, escape) or ():
+        if wild and character == "%":
+            pieces.append("")
+        else:
+            pieces[-1] += "." if wild else re.escape(character)
+    first, *inner = pieces
+    if not inner:
+        return re.compile(first, re.DOTALL | flags)
+    # Where a piece fits first, the rest has most room: it is never looked for again ((?>…)), in linear time.
+    found = "".join(f"(?>.*?{piece})" for piece in inner[:-1] if piece)
+    return re.compile(f"{first}{found}.*{inner[-1]}", re.DOTALL | flags)
 
 
 def _stripped(side: Callable[[str, str], str]) -> Callable[..., str]:

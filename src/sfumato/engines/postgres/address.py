@@ -1,0 +1,98 @@
+"""Addresses of tables: `postgresql://role@host/database::schema.table`. Passwords are in the environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sfumato._dataclasses import dataclass
+from sfumato.engines.base import Source
+from sfumato.errors import MissingExtra, SourceUnusable
+from sfumato.render import without_password
+
+__all__ = ["SCHEMES", "Address", "locate", "psycopg"]
+
+SCHEMES = frozenset({"postgresql", "postgres"})
+_ALLOWED = {
+    *("host", "hostaddr", "port", "dbname", "user", "connect_timeout", "target_session_attrs"),
+    *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslnegotiation", "channel_binding"),
+    *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
+    *("gssencmode", "krbsrvname", "require_auth", "min_protocol_version", "max_protocol_version"),
+}
+_PART = r'(?:[^".]+|"(?:[^"]|"")+")'
+_TABLE = re.compile(rf"(?:({_PART})\.)?({_PART})")
+_FORM = "write postgresql://role@host/database::schema.table"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a table is.
+
+    Attributes:
+        server: What a connection is made with; without a password.
+        schema: The schema.
+        table: The table.
+    """
+
+    server: Mapping[str, Any]
+    schema: str
+    table: str
+
+    @property
+    def shown(self) -> str:
+        """The table in a message."""
+        return f'The table "{self.schema[:63]}.{self.table[:63]}" in PostgreSQL'
+
+
+def psycopg() -> Any:
+    """The driver.
+
+    Raises:
+        MissingExtra: if it is not installed.
+    """
+    try:
+        import psycopg as driver
+    except ImportError:
+        raise MissingExtra("Tables in PostgreSQL need psycopg: pip install 'sfumato[postgres]'.") from None
+    return driver
+
+
+def locate(source: Source) -> Address:
+    """The address of a source.
+
+    Raises:
+        SourceUnusable: if it is none, or holds a password.
+    """
+    text = source if isinstance(source, str) else ""
+    server, mark, table = text.rpartition("::")
+    scheme = server.partition("://")[0].lower()
+    shown = without_password(text)[:200] or f"<{type(source).__name__}>"
+    if not mark or scheme not in SCHEMES or "://" not in server:
+        raise SourceUnusable(f'The source "{shown}" cannot be opened in PostgreSQL; {_FORM}.')
+    named = _TABLE.fullmatch(table)
+    parts = _parsed(server)
+    if parts is None or named is None:
+        raise SourceUnusable(f'The source "{shown}" cannot be read as an address; {_FORM}.')
+    if {"password", "passfile"} & parts.keys():
+        raise SourceUnusable(
+            f'The source "{shown}" has a password in it; leave it out and set PGPASSWORD or PGPASSFILE.'
+        )
+    strange = sorted(parts.keys() - _ALLOWED)
+    if strange:
+        raise SourceUnusable(
+            f'The source "{shown}" sets {strange[0][:40]}, which is not allowed; leave it out.'
+        )
+    return Address(parts, _name(named[1] or "public"), _name(named[2]))
+
+
+def _parsed(server: str) -> dict[str, Any] | None:
+    driver = psycopg()
+    try:
+        return dict(driver.conninfo.conninfo_to_dict(server))
+    except driver.Error:
+        return None
+
+
+def _name(part: str) -> str:
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part

@@ -1,0 +1,412 @@
+"""`Postgres`: reads on a server of PostgreSQL, each in a read-only transaction of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from sfumato.engines.base import Source, SourceKind
+from sfumato.engines.dialect import Dialect
+from sfumato.engines.postgres.address import SCHEMES, Address, locate, psycopg
+from sfumato.engines.postgres.dialect import POSTGRES
+from sfumato.engines.postgres.door import is_plain
+from sfumato.engines.postgres.relations import (
+    COLUMNS,
+    RELATION,
+    Relation,
+    Table,
+    check,
+    kind_of,
+    plan_table,
+    relation_of,
+)
+from sfumato.engines.postgres.results import known_types, prepare_loaders, table_of
+from sfumato.engines.postgres.statements import named_in, text_of
+from sfumato.engines.public import in_order, repeated, some_values
+from sfumato.engines.running import run
+from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
+from sfumato.schema import Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Postgres"]
+
+_STRANGE = "The engine runs one SELECT over attached tables and nothing else."
+_PRIVATE = "The table protects a unit; only values of public tables are shown."
+_CLOSED = "The engine is closed; open a new session."
+_LOST = "The server of PostgreSQL could not be reached, or went away during the read; the price stays paid."
+_CHANGED = "A table changed its columns since it was attached; open a new session. The price stays paid."
+_OLDEST = 170_000
+_SIZE = re.compile(r"[1-9][0-9]{0,8}([KMGT]?B)")
+_SETTINGS = {
+    "search_path": "pg_catalog, pg_temp",  # no schema of a user can put a function or operator before ours
+    "standard_conforming_strings": "on",
+    "row_security": "off",  # a policy that applies is an error, not a choice of rows
+    "DateStyle": "'ISO, YMD'",
+    "IntervalStyle": "'postgres'",
+    "TimeZone": "'UTC'",
+    "extra_float_digits": "1",
+    "bytea_output": "'hex'",
+    "transform_null_equals": "off",
+    "constraint_exclusion": "off",  # what a constraint says of rows is not asked
+    "enable_partition_pruning": "off",
+    "enable_indexscan": "off",  # an index of an older collation may lack rows
+    "enable_indexonlyscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_tidscan": "off",
+    "jit": "off",
+    "idle_in_transaction_session_timeout": "'10min'",
+}
+_LATER = {180_000: {"enable_self_join_elimination": "off"}}  # it trusts unique indexes
+_LOCKED = """
+    SELECT l.relation::bigint FROM pg_catalog.pg_locks AS l
+    WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation'
+        AND l.relation <> 'pg_catalog.pg_locks'::regclass
+"""
+_NAME = "sfumato"
+_UNSETTLED = "ROLLBACK; DEALLOCATE ALL"
+
+
+class Postgres:
+    """Runs reads on a server of PostgreSQL 17 or later, whose tables are the sources.
+
+    Attributes:
+        dialect: How statements are written for it.
+        schemes: `postgresql` and `postgres`: `postgresql://role@host/database::schema.table`.
+        threads: How many processes of the server one read may use; by default what the server says.
+        memory: How much memory one step of a read may use there, like `"64MB"`; by default the server's
+            own setting.
+        timeout: How many seconds one read may take; by default any number.
+
+    Privacy:
+        A read returns the result of one SELECT over attached tables, or raises `EngineFailed`, `TimedOut` or
+        `Cancelled` with a fixed sentence and an empty chain. Conditions: the transaction is read-only; the
+        text holds words of `door` alone; before it is run, the server is asked which tables it took the names
+        for, and a table whose columns changed since it was attached is not read.
+        What a row contributes is decided by that row: a table stands behind a fence (`relations`) that no
+        constraint, key, index or statistic passes, views and row security are refused, and no arithmetic or
+        cast of the dialect raises.
+    """
+
+    schemes: frozenset[str] = SCHEMES
+
+    def __init__(
+        self, *, threads: int | None = None, memory: str | None = None, timeout: float | None = None
+    ) -> None:
+        """Check the limits; nothing is opened before the first source.
+
+        Raises:
+            InvalidParameter: if a limit is invalid.
+        """
+        if threads is not None and (type(threads) is not int or threads < 1):
+            raise InvalidParameter("threads must be a whole number of at least 1, or None.")
+        if memory is not None and not (isinstance(memory, str) and _SIZE.fullmatch(memory)):
+            raise InvalidParameter('memory must be a size like "64MB", or None.')
+        if timeout is not None and not (type(timeout) in (int, float) and timeout > 0):
+            raise InvalidParameter("timeout must be a positive number of seconds, or None.")
+        self.threads, self.memory, self.timeout = threads, memory, timeout
+        self._lock = threading.RLock()
+        self._tables: dict[str, Table] = {}
+        self._server: Mapping[str, Any] | None = None
+        self._idle: list[Any] = []
+        self._closed = False
+        self._process = os.getpid()
+
+    @property
+    def dialect(self) -> Dialect:
+        """How statements are written for it."""
+        return POSTGRES
+
+    def attach(
+        self,
+        name: str,
+        source: Source,
+        columns: Mapping[str, Kind],
+        *,
+        unit: str | None = None,
+        pointers: Sequence[str] = (),
+    ) -> None:
+        """Make `name` a table of the server, whose columns have canonical types.
+
+        Raises:
+            SourceUnusable: if the server or the table cannot be reached, the table is on another server than
+                those before it, or a column is missing or cannot have that kind.
+        """
+        address = locate(source)
+        self._check_open()
+        with self._lock:
+            self._check_open()
+            key = name.lower()
+            others = {other: table for other, table in self._tables.items() if other != key}
+            if others and self._server != address.server:
+                raise SourceUnusable(
+                    f"{address.shown} is in another database or read as another role than the tables before "
+                    "it; a session reads one database as one role."
+                )
+            relation = self._described(address)
+            table = plan_table(address, relation, columns, unit=unit, pointers=pointers)
+            if self._server != address.server:
+                self._drop_idle()
+            self._server, self._tables = address.server, {**others, key: table}
+
+    def schema(self, source: Source) -> dict[str, SourceKind]:
+        """The columns of a table with their kinds, from the catalog.
+
+        Raises:
+            SourceUnusable: if it cannot be reached.
+        """
+        address = locate(source)
+        self._check_open()
+        return {column.name: kind_of(column) for column in self._described(address).columns}
+
+    def fetch(self, statement: exp.Expression, *, guard: exp.Expression | None = None) -> pa.Table:
+        """The result of one SELECT over attached tables, from a connection of its own, for any thread.
+
+        Raises:
+            EngineFailed: if the statement is anything else or cannot be finished; there are no guards.
+            TimedOut: after `timeout` seconds.
+            Cancelled: on Ctrl-C; the engine stays usable.
+        """
+        self._check_open()
+        with self._lock:
+            tables, server = dict(self._tables), self._server
+        if not tables or server is None:
+            raise EngineFailed("No table is attached; attach one before reading.")
+        if guard is not None or not isinstance(statement, exp.Select | exp.SetOperation):
+            raise EngineFailed(_STRANGE)
+        named = named_in(statement, tables)
+        text = "" if named is None else text_of(statement, tables, named)
+        if named is None or not is_plain(text):
+            raise EngineFailed(_STRANGE)
+        used = [tables[key] for key in dict.fromkeys(named.values())]
+        driver, held = psycopg(), list[Any]()
+
+        def read() -> Any:
+            try:
+                return self._read(server, text, used, held)
+            except driver.OperationalError as error:
+                return None if error.sqlstate else _LOST
+
+        def interrupt() -> None:
+            for connection in held:
+                with contextlib.suppress(Exception):
+                    connection.cancel_safe(timeout=5)
+
+        try:
+            result = run(read, interrupt, timeout=self.timeout)
+        finally:
+            self._give_back(held)
+        if isinstance(result, str):
+            raise EngineFailed(result)
+        return result
+
+    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
+        """The values of a column of a public table, each once, in order, without NULL; None above `limit`.
+
+        Privacy:
+            For public tables only: the values are shown as they are. A table with a unit is refused.
+
+        Raises:
+            EngineFailed: if the table has a unit, or the read cannot be finished.
+        """
+        statement = some_values(name, column, limit)
+        self._check_public(name)
+        values = self.fetch(statement).column(0).to_pylist()
+        return in_order(values) if len(values) <= limit else None
+
+    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
+        """Whether no two rows of a public table have the same values in all these columns, NULLs aside.
+
+        Privacy:
+            For public tables only. A table with a unit is refused.
+
+        Raises:
+            EngineFailed: if the table has a unit, or the read cannot be finished.
+        """
+        statement = repeated(name, columns)
+        self._check_public(name)
+        return bool(self.fetch(statement).num_rows == 0)
+
+    def check_whole(self, source: Source) -> None:
+        """Nothing to look for: a table of a server loses no rows."""
+
+    def is_prepared(self, name: str) -> bool:  # noqa: ARG002 - as the protocol has it
+        """Whether an attached table shows the ranks of its rows: none does."""
+        return False
+
+    def grouping(self, name: str) -> tuple[str, ...]:  # noqa: ARG002 - as the protocol has it
+        """The columns whose groups an attached table shows the ranks of: none."""
+        return ()
+
+    def unread(self, name: str) -> frozenset[str]:
+        """The columns of which an attached table says which cells could not be read, as `unread_column`."""
+        with self._lock:
+            table = self._tables.get(name.lower())
+        return frozenset() if table is None else table.unread
+
+    def close(self) -> None:
+        """Close the connections; a second call does nothing."""
+        with self._lock:
+            self._closed, self._tables = True, {}
+            self._drop_idle()
+
+    def __enter__(self) -> Postgres:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._process != os.getpid():  # two processes must not talk on one connection
+            raise EngineFailed("The engine belongs to another process; open a session in this one.")
+        if self._closed:
+            raise EngineFailed(_CLOSED)
+
+    def _check_public(self, name: str) -> None:
+        with self._lock:
+            table = self._tables.get(name.lower())
+        if table is not None and table.has_unit:
+            raise EngineFailed(_PRIVATE)
+
+    def _described(self, address: Address) -> Relation:
+        """What the catalog says of a table."""
+        driver, held, why = psycopg(), list[Any](), ""
+        relation: Relation | None = None
+        try:
+            connection = self._connection(address.server, held)
+            why = _unusable(connection)
+            if not why:
+                connection.execute(self._beginning(connection))
+                relation = _relation(connection, address)
+        except driver.Error as error:
+            why = _reason(error)
+        finally:
+            self._give_back(held, keep=relation is not None and address.server == self._server)
+        if relation is None:
+            raise SourceUnusable(f"{address.shown} cannot be opened: {why}")
+        check(relation, address.shown)
+        return relation
+
+    def _connection(self, server: Mapping[str, Any], held: list[Any]) -> Any:
+        """A connection of nobody else's, noted in `held`."""
+        driver = psycopg()
+        with self._lock:
+            while self._idle and server == self._server:
+                connection = self._idle.pop()
+                if not connection.closed:
+                    held.append(connection)
+                    return connection
+        options = {"connect_timeout": 15, **server, "application_name": "sfumato", "client_encoding": "utf8"}
+        connection = driver.connect("", autocommit=True, prepare_threshold=None, **options)
+        held.append(connection)
+        prepare_loaders(connection, driver)
+        return connection
+
+    def _give_back(self, held: list[Any], *, keep: bool = True) -> None:
+        driver = psycopg()
+        while held:
+            connection = held.pop()
+            try:
+                connection.execute(_UNSETTLED)
+            except driver.Error:
+                connection.close()
+            with self._lock:
+                if connection.closed or self._closed or not keep:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            connection = self._idle.pop()
+            if self._process == os.getpid():
+                connection.close()
+
+    def _beginning(self, connection: Any) -> str:
+        """What each transaction begins with: everything is set for it alone, also behind a pooler."""
+        version = connection.info.server_version
+        settings = dict(_SETTINGS)
+        for since, later in _LATER.items():
+            settings |= later if version >= since else {}
+        if self.threads is not None:
+            settings["max_parallel_workers_per_gather"] = str(self.threads - 1)
+        if self.memory is not None:
+            settings["work_mem"] = f"'{self.memory}'"
+        limit = 0 if self.timeout is None else round(self.timeout * 1000) + 1000
+        settings["statement_timeout"] = str(limit)
+        sets = "; ".join(f"SET LOCAL {name} = {value}" for name, value in settings.items())
+        return f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {sets}"
+
+    def _read(self, server: Mapping[str, Any], text: str, used: Sequence[Table], held: list[Any]) -> Any:
+        """The result, or a sentence that says why there is none."""
+        driver = psycopg()
+        connection = self._connection(server, held)
+        connection.execute(self._beginning(connection))
+        parsed = connection.pgconn.prepare(_NAME.encode(), text.encode())
+        if parsed.status != driver.pq.ExecStatus.COMMAND_OK:  # which no row decides
+            connection.execute("ROLLBACK")
+            connection.execute(self._beginning(connection))
+            return _CHANGED if _have_changed(connection, used) else None
+        locked = {row[0] for row in connection.execute(_LOCKED).fetchall()}
+        if not locked <= {table.oid for table in used}:
+            return _STRANGE
+        if _have_changed(connection, used):
+            return _CHANGED
+        shape = connection.pgconn.describe_prepared(_NAME.encode())
+        types = known_types([shape.ftype(i) for i in range(shape.nfields)])
+        if types is None:
+            return None
+        names = [(shape.fname(i) or b"").decode() for i in range(shape.nfields)]
+        with connection.cursor(binary=True) as cursor:
+            many = {"size": 1000} if driver.pq.version() >= _OLDEST else {}
+            return table_of(names, types, cursor.stream(f"EXECUTE {_NAME}", binary=True, **many))
+
+
+def _relation(connection: Any, address: Address) -> Relation:
+    parts = connection.execute(RELATION, (address.schema, address.table)).fetchall()
+    columns = connection.execute(COLUMNS, (parts[0][0],)).fetchall() if parts else []
+    return relation_of(parts, columns)
+
+
+def _have_changed(connection: Any, tables: Sequence[Table]) -> bool:
+    """Whether the catalog says something else of tables than when they were attached."""
+    return any(_relation(connection, table.address) != table.relation for table in tables)
+
+
+def _unusable(connection: Any) -> str:
+    """Why a server is not one that was tried; empty if it is."""
+    if connection.info.server_version < _OLDEST:
+        return "the server is older than PostgreSQL 17, which is needed."
+    if connection.info.parameter_status("server_encoding") != "UTF8":
+        return "the database is not in UTF8; dump it into one that is."
+    return ""
+
+
+_REFUSED = "the server refused; check the role, its password in PGPASSWORD or PGPASSFILE, and the database."
+_REASONS: tuple[tuple[str, Callable[[str], bool]], ...] = (
+    (
+        "the server refused the role or its password; give the password in PGPASSWORD or PGPASSFILE.",
+        lambda text: "password" in text or "authentication" in text or "role" in text or "pg_hba" in text,
+    ),
+    ("there is no such database; correct the source.", lambda text: "database" in text),
+)
+
+
+def _reason(error: Any) -> str:
+    """Why it failed, without a word of the server's."""
+    if error.sqlstate == "42501":
+        return "this role may not; grant it USAGE on the schema and SELECT on the table."
+    if error.sqlstate is None:
+        text = str(error).lower()
+        # A server may speak another language; whether it asked for a password is told in none.
+        asked = error.pgconn is not None and (error.pgconn.needs_password or error.pgconn.used_password)
+        other = _REFUSED if asked else "the server cannot be reached."
+        return next((why for why, fits in _REASONS if fits(text)), other)
+    return "the server refused; check the role and its rights."

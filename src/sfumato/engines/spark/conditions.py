@@ -1,0 +1,33 @@
+"""Conditions as Spark takes them: truth values by their type, also where they are nothing but NULL."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sfumato.engines.trees import nodes_of
+
+__all__ = ["with_typed_conditions"]
+
+_TYPED = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
+
+
+def with_typed_conditions(tree: exp.Expression) -> exp.Expression:
+    """The same statement, in place: a condition that may have no type is cast to one, which changes no value.
+
+    Spark refuses `WHERE NULL` and `CASE WHEN NULL`, and what is made of NULL alone, such as `COALESCE(NULL)`.
+    """
+    for node in list(nodes_of(tree)):
+        slot = _slot(node)
+        condition = None if slot is None else node.args.get(slot)
+        if slot is not None and condition is not None and not isinstance(condition.unnest(), _TYPED):
+            node.set(slot, exp.TryCast(this=condition, to=exp.DataType.build("BOOLEAN")))
+    return tree
+
+
+def _slot(node: exp.Expr) -> str | None:
+    """Where a node has a condition; after `CASE value` come values."""
+    if isinstance(node, exp.If):
+        return None if isinstance(node.parent, exp.Case) and node.parent.this is not None else "this"
+    return (
+        "this" if isinstance(node, exp.Where | exp.Having) else "on" if isinstance(node, exp.Join) else None
+    )

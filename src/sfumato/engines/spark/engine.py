@@ -1,0 +1,383 @@
+"""Spark as an engine: sources as temporary views of a session of its own, results as Arrow."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlglot import exp
+
+from sfumato import random
+from sfumato._dataclasses import dataclass
+from sfumato.engines.base import Source, SourceKind, check_address
+from sfumato.engines.dialect import Dialect
+from sfumato.engines.parts import Part, Work
+from sfumato.engines.public import in_order, repeated, some_values
+from sfumato.engines.running import run
+from sfumato.engines.sources import Files, Stamp, locate, stamps_of
+from sfumato.engines.spark.conditions import with_typed_conditions
+from sfumato.engines.spark.dialect import SPARK
+from sfumato.engines.spark.door import behind_the_door
+from sfumato.engines.spark.parts import written
+from sfumato.engines.spark.settings import local_session, muted, own_session, remote_session
+from sfumato.engines.spark.views import kind_of, native_types, quoted, select_list
+from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
+from sfumato.schema import Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Spark"]
+
+_T = TypeVar("_T")
+_CLOSED = "The engine is closed; open a new session."
+_STRANGE = "The engine runs one SELECT over attached tables and nothing else."
+_PRIVATE = "The table protects a unit; only values of public tables are shown."
+_CHANGED = "A file of the source changed since it was attached, or while it was read; the price stays paid."
+_STORES = frozenset({"abfss", "file", "gs", "hdfs", "s3a"})
+_WILD = re.compile(r"([{}\[\]*?\\])")
+_SIZE = re.compile(r"[1-9][0-9]{0,8}\s?([KMGT])i?B")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A source as a frame of Spark.
+
+    Attributes:
+        frame: What Spark reads.
+        shown: What it is called in messages.
+        untyped: Columns that are text whatever they mean.
+        paths: Files of this machine that it is made of.
+    """
+
+    frame: Any
+    shown: str
+    untyped: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    name: str
+    has_unit: bool
+    paths: tuple[str, ...]
+    stamps: tuple[Stamp, ...]
+
+
+class Spark:
+    """Runs reads in Spark: inside this machine, over a given session, or by Spark Connect.
+
+    Sources are tables of a catalog (`spark://catalog.schema.table`), Parquet files and folders, here or where
+    the cluster keeps them (`hdfs://…`, `s3a://…`, `abfss://…`, `gs://…`, `file://…`), and Arrow tables.
+
+    Attributes:
+        dialect: How statements are written for it.
+        schemes: The addresses that it takes.
+        timeout: How many seconds one read may take; by default any number.
+
+    Privacy:
+        A read gives the result of one SELECT over attached tables or raises `EngineFailed`, `TimedOut` or
+        `Cancelled` with a fixed sentence and an empty chain. No row makes it fail: every column is read by an
+        expression that is defined everywhere. What a row contributes is decided by that row: all that reads
+        statistics of columns is off (`settings`). What Spark itself writes to logs is out of reach of a given
+        session; one that is started here has no logs.
+    """
+
+    schemes: frozenset[str] = frozenset({"spark", *_STORES})
+
+    def __init__(
+        self,
+        *,
+        session: Any = None,
+        remote: str | None = None,
+        url: str | None = None,
+        threads: int | None = None,
+        memory: str | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Open a session beside the given one; without one, in this machine.
+
+        Args:
+            session: A `SparkSession`; ours is a new one over the same cluster and catalogs.
+            remote: The address of Spark Connect, `sc://host:port`.
+            url: The same, as `sfumato.toml` writes it.
+            threads: How many threads Spark may use inside this machine; by default one a core. Taken by the
+                first engine of a process, as `memory` is: there is one Spark in it.
+            memory: How much memory it may use there, like `"4GB"`.
+            timeout: The limit of one read in seconds.
+
+        Raises:
+            InvalidParameter: if an option is invalid, or Spark cannot be started or reached.
+        """
+        if sum(option is not None for option in (session, remote, url)) > 1:
+            raise InvalidParameter("Give a session or a remote address, not both.")
+        remote = url if remote is None else remote
+        if threads is not None and (type(threads) is not int or threads < 1):
+            raise InvalidParameter("threads must be a whole number of at least 1, or None.")
+        size = None if memory is None else _SIZE.fullmatch(memory) if isinstance(memory, str) else False
+        if memory is not None and not size:
+            raise InvalidParameter('memory must be a size like "4GB", or None.')
+        if timeout is not None and not (type(timeout) in (int, float) and timeout > 0):
+            raise InvalidParameter("timeout must be a positive number of seconds, or None.")
+        if remote is not None and not (isinstance(remote, str) and remote.startswith("sc://")):
+            raise InvalidParameter("remote must be an address of Spark Connect, such as sc://host:15002.")
+        self.timeout = timeout
+        if remote is not None:
+            session = remote_session(remote)
+        elif session is None:
+            digits = None if memory is None else re.sub(r"\s?([KMGT])i?B", r"\1", memory).lower()
+            session = local_session(threads, digits)
+        self._spark = own_session(session)
+        self._lock, self._process = threading.RLock(), os.getpid()
+        self._views: dict[str, _View] = {}
+        self._prefix, self._numbers = f"sfumato_{random.token()}", itertools.count()
+        self._closed = False
+
+    @property
+    def dialect(self) -> Dialect:
+        """How statements are written for it."""
+        return SPARK
+
+    def attach(
+        self,
+        name: str,
+        source: Source,
+        columns: Mapping[str, Kind],
+        *,
+        unit: str | None = None,
+        pointers: Sequence[str] = (),
+    ) -> None:
+        """Make `name` a view of the source whose columns have canonical types.
+
+        Raises:
+            SourceUnusable: if the source cannot be opened, or a column is missing or cannot have that kind.
+        """
+        self._check_open()
+        rows = self._rows(source)
+        selected = select_list(
+            native_types(rows.frame.schema), columns, unit, pointers, untyped=rows.untyped, shown=rows.shown
+        )
+        stamps = stamps_of(rows.paths)
+        with self._lock:
+            self._check_open()
+            view = f"{self._prefix}_{next(self._numbers)}"
+            made = _tried(lambda: rows.frame.selectExpr(*selected).createTempView(view) or True)
+            if made is None:
+                raise SourceUnusable(f"{rows.shown} cannot be opened; check that it is whole and readable.")
+            old = self._views.get(name.lower())
+            self._views[name.lower()] = _View(view, unit is not None, rows.paths, stamps)
+            if old is not None:
+                _tried(lambda: self._spark.catalog.dropTempView(old.name))
+
+    def schema(self, source: Source) -> dict[str, SourceKind]:
+        """The columns of a source with their kinds, from its public metadata.
+
+        Raises:
+            SourceUnusable: if the source cannot be opened.
+        """
+        self._check_open()
+        return {
+            name: kind_of(native) for name, native in native_types(self._rows(source).frame.schema).items()
+        }
+
+    def fetch(self, statement: exp.Expression, *, guard: exp.Expression | None = None) -> pa.Table:
+        """The result of one SELECT over attached tables; threads may call at once.
+
+        Raises:
+            EngineFailed: if the statement is anything else, or cannot be finished.
+            TimedOut: after `timeout` seconds.
+            Cancelled: on Ctrl-C; the engine stays usable.
+        """
+        if guard is not None:
+            raise EngineFailed(_STRANGE)
+        return self._run(statement, lambda frame: frame.toArrow())
+
+    def in_parts(
+        self, statement: exp.Expression, work: Work, schema: pa.Schema, folder: Path, *, order: Sequence[str]
+    ) -> tuple[Part, ...]:
+        """Run one SELECT over attached tables, and work on each part of its result where it is.
+
+        See `engines.parts.InParts`. Sfumato must be installed where Spark's tasks run, and the folder must be
+        seen there.
+
+        Raises:
+            EngineFailed: if the statement is anything else, or cannot be finished.
+            TimedOut: after `timeout` seconds.
+            Cancelled: on Ctrl-C; the engine stays usable.
+        """
+        return self._run(statement, lambda frame: written(frame, work, schema, folder, order))
+
+    def _run(self, statement: exp.Expression, work: Callable[[Any], _T]) -> _T:
+        """What is made of the frame of one SELECT."""
+        self._check_open()
+        if not isinstance(statement, exp.Select | exp.SetOperation):
+            raise EngineFailed(_STRANGE)
+        with self._lock:
+            self._check_open()
+            views = dict(self._views)
+        if not views:
+            raise EngineFailed("No table is attached; attach one before reading.")
+        behind = behind_the_door(statement, {name: view.name for name, view in views.items()})
+        if behind is None:
+            raise EngineFailed(_STRANGE)
+        used = {node.name for node in behind.find_all(exp.Table)}
+        watched = [view for view in views.values() if view.name in used and view.paths]
+        text, tag = SPARK.text(with_typed_conditions(behind)), f"sfumato-{random.token()}"
+
+        def read() -> _T | None:
+            with muted():
+                self._mark(tag)
+                result = work(self._spark.sql(text))
+            is_same = all(view.stamps == stamps_of(view.paths) for view in watched)
+            return result if is_same else None
+
+        result = run(read, lambda: self._stop(tag), timeout=self.timeout)
+        if result is None:
+            raise EngineFailed(_CHANGED)
+        return result
+
+    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
+        """The values of a column of a public table, each once, in order, without NULL; None above `limit`.
+
+        Privacy:
+            For public tables only: the values are shown as they are. A table with a unit is refused.
+
+        Raises:
+            EngineFailed: if the table has a unit, or the read cannot be finished.
+        """
+        statement = some_values(name, column, limit)
+        self._check_public(name)
+        values = self.fetch(statement).column(0).to_pylist()
+        return in_order(values) if len(values) <= limit else None
+
+    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
+        """Whether no two rows of a public table have the same values in all these columns, NULLs aside.
+
+        Privacy:
+            For public tables only. A table with a unit is refused.
+
+        Raises:
+            EngineFailed: if the table has a unit, or the read cannot be finished.
+        """
+        statement = repeated(name, columns)
+        self._check_public(name)
+        return bool(self.fetch(statement).num_rows == 0)
+
+    def check_whole(self, source: Source) -> None:
+        """Nothing: Parquet and tables of a catalog lose no rows."""
+
+    def is_prepared(self, name: str) -> bool:
+        """Never: there are no ranks yet."""
+        del name
+        return False
+
+    def grouping(self, name: str) -> tuple[str, ...]:
+        """Empty: there are no ranks yet."""
+        del name
+        return ()
+
+    def unread(self, name: str) -> frozenset[str]:
+        """Empty: it is not told."""
+        del name
+        return frozenset()
+
+    def close(self) -> None:
+        """Drop the views; Spark goes on for other engines of this process. A second call does nothing."""
+        with self._lock:
+            views, self._views, self._closed = self._views, {}, True
+        if self._process == os.getpid():
+            for view in views.values():
+                _tried(lambda view=view: self._spark.catalog.dropTempView(view.name))  # type: ignore[misc]
+
+    def __enter__(self) -> Spark:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._process != os.getpid():
+            raise EngineFailed("The engine belongs to another process; open a session in this one.")
+        if self._closed:
+            raise EngineFailed(_CLOSED)
+
+    def _check_public(self, name: str) -> None:
+        with self._lock:
+            view = self._views.get(name.lower())
+        if view is not None and view.has_unit:
+            raise EngineFailed(_PRIVATE)
+
+    def _mark(self, tag: str) -> None:
+        """Name what this thread runs from now on; tags of sessions name no jobs of Arrow, but by Connect."""
+        if _tried(lambda: self._spark.sparkContext.addJobTag(tag) or True) is None:
+            self._spark.addTag(tag)
+
+    def _stop(self, tag: str) -> None:
+        if _tried(lambda: self._spark.sparkContext.cancelJobsWithTag(tag) or True) is None:
+            _tried(lambda: self._spark.interruptTag(tag))
+
+    def _rows(self, source: Source) -> _Rows:
+        import pyarrow as pa
+
+        if isinstance(source, pa.RecordBatch):
+            source = pa.Table.from_batches([source])
+        if isinstance(source, pa.Table):
+            shown = "The Arrow table"
+            return _opened(lambda: self._spark.createDataFrame(source), shown)
+        check_address(source, self.schemes)
+        if isinstance(source, str) and "://" in source:
+            shown = f'The source "{source[:200]}"'
+            scheme, _, rest = source.partition("://")
+            if scheme.lower() == "spark":
+                return _opened(lambda: self._table(rest), shown)
+            return _opened(lambda: self._parquet([source], None), shown)
+        if not isinstance(source, str | Path | list | tuple):
+            raise SourceUnusable(
+                "The engine spark reads tables of a catalog, Parquet files and pyarrow Tables, not "
+                f"{type(source).__name__[:40]}; convert it to a pyarrow Table."
+            )
+        located = locate(source)
+        if not isinstance(located, Files) or located.format != "parquet":
+            raise SourceUnusable(f"{located.shown} is not of Parquet files, which the engine spark reads.")
+        root = _root(located) if located.partitions else None
+        escaped = [_WILD.sub(r"\\\1", path) for path in located.paths]
+        rows = _opened(lambda: self._parquet(escaped, root), located.shown)
+        return _Rows(rows.frame, located.shown, located.partitions, located.paths)
+
+    def _parquet(self, paths: Sequence[str], root: str | None) -> Any:
+        reader = self._spark.read.option("mergeSchema", "true")
+        return (reader if root is None else reader.option("basePath", root)).parquet(*paths)
+
+    def _table(self, name: str) -> Any:
+        """A table of a catalog, which is no view: what a view computes could fail on a row."""
+        path = ".".join(map(quoted, name.split(".")))
+        if self._spark.catalog.getTable(path).tableType in ("VIEW", "TEMPORARY"):
+            return None
+        return self._spark.table(path)
+
+
+def _opened(work: Callable[[], Any], shown: str) -> _Rows:
+    frame = _tried(work)
+    if frame is None or _tried(lambda: native_types(frame.schema)) is None:
+        raise SourceUnusable(f"{shown} cannot be opened; check its name, its types and that it may be read.")
+    return _Rows(frame, shown)
+
+
+def _root(located: Files) -> str:
+    """The folder above the first key of a partitioned source."""
+    parts = Path(located.paths[0]).parts[:-1]
+    held = [place for place, part in enumerate(parts) if "=" in part]
+    return str(Path(*parts[: held[-len(located.partitions)]]))
+
+
+def _tried(work: Callable[[], _T]) -> _T | None:
+    """What it gives; None if it fails: the exception ends here, so that none of its text can travel on."""
+    with muted(), contextlib.suppress(Exception):
+        return work()
+    return None

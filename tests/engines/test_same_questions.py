@@ -1,0 +1,71 @@
+"""One question, every engine: random questions have the same integers before noise as on DuckDB.
+
+An engine joins by a line in `ENGINES`, and one in `IDS` for the types of ids by which it chooses other rows.
+What its libraries compute otherwise is what its dialect lists as different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+import pytest
+
+from postgres_engine import FilledPostgres, shared
+from same_questions import IDS as ALL_IDS
+from same_questions import Compared, compare_queries, compare_shapes, compare_unread
+from sfumato.engines import DuckDB, Engine
+from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.dialect import PORTABLE
+from sfumato.sql.write.pieces import bigint, column, select, table
+
+
+def _postgres() -> Engine:
+    shared()  # starts the server, or skips
+    return FilledPostgres()
+
+
+ENGINES: Mapping[str, Callable[[], Engine]] = {"postgres": _postgres}
+IDS: Mapping[str, frozenset[str]] = {"postgres": frozenset({"bytes", "decimal"})}
+"""The digest reads their text. 1.50 is 1.5 in PostgreSQL, where ids of two tables may have other scales."""
+
+
+def keeps_to(found: Compared, least: int) -> None:
+    assert found.different == []
+    assert found.answered >= least
+
+
+@pytest.mark.parametrize("other", sorted(ENGINES))
+def test_random_queries_have_the_same_integers(other):
+    keeps_to(compare_queries(ENGINES[other], "few", 175, ids=IDS[other]), 100)
+
+
+@pytest.mark.parametrize("other", sorted(ENGINES))
+def test_random_questions_of_all_shapes_have_the_same_integers(other):
+    keeps_to(compare_shapes(ENGINES[other], "few", 3, ids=IDS[other]), 50)
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("other", sorted(ENGINES))
+def test_many_random_questions_have_the_same_integers(other, part):
+    keeps_to(compare_queries(ENGINES[other], f"many {part}", 1000, ids=IDS[other]), 600)
+    keeps_to(compare_shapes(ENGINES[other], f"many {part}", 20, ids=IDS[other]), 350)
+
+
+@pytest.mark.parametrize("how_many", [12, pytest.param(400, marks=pytest.mark.stats)])
+@pytest.mark.parametrize("other", sorted(ENGINES))
+def test_the_same_cells_cannot_be_read(other, how_many):
+    keeps_to(compare_unread(ENGINES[other], "cells", how_many), how_many)
+
+
+@pytest.mark.parametrize("other", sorted(ENGINES))
+def test_ids_have_the_same_digest_but_for_those_that_are_listed(other):
+    for name, (native, make) in ALL_IDS.items():
+        rows, found = pa.table({"u": pa.array([make(i) for i in range(120)], native)}), []
+        with DuckDB(threads=1) as first, ENGINES[other]() as second:
+            for engine in (first, second):
+                engine.attach("t", rows, {}, unit="u")
+                digest = engine.dialect.choosing_by(PORTABLE.name).chosen_by(bigint(7), column(UNIT_COLUMN))
+                found.append(sorted(engine.fetch(select([("d", digest)], table("t"))).column(0).to_pylist()))
+        assert (found[0] == found[1]) is (name not in IDS[other]), name

@@ -1,0 +1,799 @@
+"""Spark answers what DuckDB answers, bit for bit, or refuses; nothing that it says or logs holds a value."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sqlglot import parse_one
+
+import sfumato as sf
+import spark
+from neighbours import _questions
+from random_queries import make_query
+from random_tables import make_world
+from sfumato.engines import DuckDB, base
+from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.dialect import DUCKDB, PORTABLE
+from sfumato.engines.spark import SPARK, Spark, engine, settings, views
+from sfumato.engines.spark.conditions import with_typed_conditions
+from sfumato.errors import EngineFailed, InvalidParameter, QueryRefused, SourceUnusable, TimedOut
+from sfumato.plan.expressions.functions import FUNCTIONS
+from sfumato.plan.expressions.tree import Call, Column, literal
+from sfumato.session.drawing import Drawing
+from sfumato.sql.write.expressions import lower_expression
+from sfumato.sql.write.lower import lower
+from sfumato.sql.write.pieces import column, select
+from sfumato.sql.write.pieces import table as table_of
+from sfumato.testing import check_engine, exact
+from sfumato.testing.calls import accepted, check, inside, nasty
+from sfumato.testing.engines import engine_faults
+from unlucky import Broken, Unlucky
+
+pytestmark = pytest.mark.slow  # the first one starts Spark
+DIFFERENT = frozenset().union(*SPARK.different.values())
+"""What Spark computes by other libraries than DuckDB: the same on ordinary values, and defined on all."""
+SUPPORTED = sorted(SPARK.common | set(SPARK.forms))
+TABLES = {"nasty": nasty(60), "inside": inside(60)}
+
+
+@pytest.fixture(scope="module")
+def one():
+    with spark.started() as made:
+        yield made
+
+
+@pytest.fixture
+def fresh(one):
+    with spark.started() as made:
+        yield made
+
+
+def asked(made: Spark, text: str) -> list[tuple[object, ...]]:
+    found = made.fetch(parse_one(text, dialect="spark"))
+    return [tuple(row.values()) for row in found.to_pylist()]
+
+
+def calls_of(expression) -> set[str]:
+    if not isinstance(expression, Call):
+        return set()
+    return {expression.function}.union(*map(calls_of, expression.arguments))
+
+
+def has_form(expression) -> bool:
+    try:
+        lower_expression(expression, SPARK)
+    except QueryRefused:
+        return False
+    return True
+
+
+def listed(expressions, dialect) -> str:
+    trees = [lower_expression(each, dialect) for each in expressions]
+    if dialect is SPARK:
+        trees = list(map(with_typed_conditions, trees))
+    texts = list(map(dialect.text, trees))
+    return ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts))
+
+
+def values(column) -> list[object]:
+    return (column.cast(pa.int32()) if pa.types.is_date32(column.type) else column).to_pylist()
+
+
+def same(first, second, *, near: bool = False) -> bool:
+    if isinstance(first, bool) or isinstance(second, bool) or None in (first, second):
+        return first is second
+    if isinstance(first, float) != isinstance(second, float):
+        return False  # 8 and 8.0 have other texts, by which rows are chosen
+    if isinstance(first, int | float) and isinstance(second, int | float):
+        if near and math.isfinite(first) and math.isfinite(second):
+            return math.isclose(first, second, rel_tol=1e-13)
+        return first == second or (math.isnan(first) and math.isnan(second))
+    return first == second
+
+
+def compare(one: Spark, calls: dict[str, int], seed: int) -> list[str]:
+    """Calls of functions that are not the same on DuckDB, over odd and ordinary rows; facts hold for all."""
+    made = [
+        (name, *call) for name, count in calls.items() for call in accepted(name, count, seed, only=has_form)
+    ]
+    connection, wrong = duckdb.connect(config={"threads": 1}), []
+    expressions = [expression for _, expression, _ in made]
+    for table, rows in TABLES.items():
+        connection.register(table, rows)
+        ours = connection.sql(f"SELECT {listed(expressions, DUCKDB)} FROM {table}").to_arrow_table()
+        one._spark.createDataFrame(rows).createOrReplaceTempView(f"calls_{table}")
+        its = one._spark.sql(f"SELECT {listed(expressions, SPARK)} FROM calls_{table}").toArrow()
+        for place, (name, expression, facts) in enumerate(made):
+            if table == "inside":
+                check(its.column(place), facts, expression)
+            is_other = bool(calls_of(expression) & DIFFERENT)
+            if is_other and (table == "nasty" or name not in DIFFERENT):
+                continue
+            pairs = zip(values(ours.column(place)), values(its.column(place)), strict=True)
+            if not all(same(a, b, near=is_other) for a, b in pairs):
+                wrong.append(f"{table}: {DUCKDB.text(lower_expression(expression, DUCKDB))}")
+    return wrong
+
+
+def test_it_keeps_what_statements_rely_on(one):
+    checks = ("shown", "dialect", "lists", "answers", "public", "refusal")
+    assert engine_faults(spark.started, checks=checks) == []
+
+
+@pytest.mark.stats
+def test_it_keeps_all_of_it_with_files_and_several_threads(one, tmp_path):
+    numbers = iter(range(10**6))
+
+    def given(rows: pa.Table) -> str:
+        pq.write_table(rows, path := tmp_path / f"{next(numbers)}.parquet")
+        return str(path)
+
+    check_engine(spark.started, given)
+
+
+def test_what_it_refuses_is_this_list():
+    refused = frozenset().union(*SPARK.refused.values())
+    assert not set(SPARK.forms) & SPARK.common
+    assert sorted(set(FUNCTIONS) - refused) == SUPPORTED
+    assert set(SUPPORTED) >= DIFFERENT
+
+
+def test_no_form_names_an_argument_more_often_than_the_common_one_or_one_that_is_not_there():
+    for name, form in SPARK.forms.items():
+        for count in range(FUNCTIONS[name].arity[0], (FUNCTIONS[name].arity[1] or 3) + 1):
+            common = FUNCTIONS[name].common(count)
+            written = form if isinstance(form, str) else form(count)
+            assert set(map(int, re.findall(r"\{(\d+)\}", written))) <= set(range(count)), name
+            for place in set(range(count)) - set(FUNCTIONS[name].literals):
+                assert written.count(f"{{{place}}}") <= common.count(f"{{{place}}}"), name
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_functions_are_the_same_on_odd_values(one, part):
+    assert compare(one, dict.fromkeys(SUPPORTED[part::3], 1), seed=part) == []
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize("name", SUPPORTED)
+def test_many_calls_are_the_same_on_odd_values(one, name):
+    assert compare(one, {name: 40}, seed=9) == []
+
+
+def plain(found: pa.Table) -> list[list[object]]:
+    """Rows in one order; whole numbers of any type are Python's, and zero has no sign."""
+    whole = (int, decimal.Decimal)
+    rows = [
+        [int(v) if isinstance(v, whole) else v + 0.0 if isinstance(v, float) else v for v in row.values()]
+        for row in found.to_pylist()
+    ]
+    return sorted(rows, key=repr)
+
+
+def differing(one: Spark, seed: str, count: int) -> tuple[int, list[str]]:
+    """How many random questions both engines answered, and those whose integers are not the same."""
+    answered, wrong = 0, []
+    portable = DUCKDB.choosing_by(PORTABLE.name)
+    for part in range(0, count, 25):
+        draw, world = random.Random(f"{seed}/{part}"), make_world(f"{seed}/{part}")
+        table = world.tables["people"]
+        with DuckDB(threads=1) as first:
+            for each in (first, one):
+                kinds = {name: column.kind for name, column in table.schema.items()}
+                each.attach("people", world.base["people"], kinds, unit=table.unit.column)
+            for _ in range(min(25, count - part)):
+                query = make_query(draw, table, plain=True)
+                if re.search(r"EXP|LN|LOG|POWER|UPPER|LOWER|ILIKE|AS DATE|AS TEXT|AS VARCHAR", query.text):
+                    continue
+                try:
+                    _, questions = _questions(query, world.tables)
+                    statements = [
+                        [lower(each, world.tables, dialect, salt=5) for each in questions if not each.is_open]
+                        for dialect in (portable, SPARK)
+                    ]
+                except QueryRefused:
+                    continue
+                for mine, its in zip(*statements, strict=True):
+                    answered += 1
+                    if plain(first.fetch(mine)) != plain(one.fetch(its)):
+                        wrong.append(query.text)
+    return answered, wrong
+
+
+def test_random_questions_have_the_same_integers(one):
+    answered, wrong = differing(one, "spark", 40)
+    assert wrong == []
+    assert answered >= 12
+
+
+@pytest.mark.stats
+def test_many_random_questions_have_the_same_integers(one):
+    answered, wrong = differing(one, "many", 20_000)
+    assert wrong == []
+    assert answered >= 5_000
+
+
+def rows_of(seed: int) -> pa.Table:
+    draw = random.Random(seed)
+    odd = [None, math.nan, math.inf, -math.inf, -0.0, 0.0, 2.5, 7.25]
+    cells = [
+        (
+            draw.choice([None, *range(30)]),
+            draw.choice(["FR", "DE", "XX", None]),
+            draw.choice(odd),
+            draw.randrange(6),
+        )
+        for _ in range(400)
+    ]
+    types = (pa.int64(), pa.string(), pa.float64(), pa.int64())
+    columns = [pa.array(cell, kind) for cell, kind in zip(zip(*cells, strict=True), types, strict=True)]
+    return pa.table(columns, names=["user", "country", "x", "b"])
+
+
+QUERIES = (
+    "SELECT country, COUNT(*) AS n, SUM(x) AS s, AVG(b) AS a FROM t GROUP BY country",
+    "SELECT b, COUNT(DISTINCT user) AS n FROM t GROUP BY b",
+    "SELECT country, VARIANCE(x) AS v FROM t WHERE ABS(x) > 0.5 GROUP BY country",
+    "SELECT COUNT(*) AS n FROM (SELECT user, SUM(x) AS s FROM t GROUP BY user) AS w WHERE s > 3",
+    "SELECT COUNT(*) AS c FROM (SELECT x, ROW_NUMBER() OVER (PARTITION BY user ORDER BY x) AS r FROM t) AS w "
+    "WHERE r = 1",
+    "SELECT COUNT(*) AS c FROM t JOIN s ON t.user = s.user AND t.b = s.b",
+    "SELECT n.w, COUNT(*) AS c FROM t JOIN n ON t.b = n.k GROUP BY n.w",
+)
+
+
+def test_sessions_measure_the_same_before_noise(one, tmp_path):
+    unit = sf.PrivacyUnit("user", max_groups=2, max_rows=4)
+    schema = {"country": sf.Enum("FR", "DE"), "x": sf.Float(0, 8), "b": sf.Int(0, 5)}
+    pq.write_table(rows_of(3), tmp_path / "t.parquet")
+    tables = [
+        sf.PrivateTable(name, source=str(tmp_path / "t.parquet"), unit=unit, schema=schema, dataset="d")
+        for name in ("t", "s")
+    ]
+    names = sf.PublicTable("n", source=pa.table({"k": list(range(6)), "w": list("abcabc")}), key=["k"],
+                           schema={"k": sf.Int(), "w": sf.Text()})  # fmt: skip
+    found = []
+    for made in (None, spark.started()):
+        with sf.Session(*tables, names, budget=sf.Budget(10**3), engine=made) as session:
+            session.vault._salts = dict.fromkeys("ts", 7)
+            session.vault._digests = dict.fromkeys("ts", PORTABLE.name)
+            found.append([exact(session.sql(text)) for text in QUERIES])
+            answer = session.sql(QUERIES[0]).release(epsilon=1)
+            assert answer.table.num_rows == 2
+    assert found[0] == found[1]
+
+
+def test_no_row_makes_a_read_fail_and_what_does_not_fit_is_null(fresh):
+    rows = pa.table(
+        {
+            "i": pa.array([decimal.Decimal(10**30), decimal.Decimal(7), None], pa.decimal128(38, 0)),
+            "r": pa.array([decimal.Decimal("2.50"), decimal.Decimal("-2.50"), None], pa.decimal128(10, 2)),
+            "x": pa.array([2.0**63, 2.5, math.nan], pa.float64()),
+            "f": pa.array([1.5, math.inf, None], pa.float32()),
+            "d": pa.array([-(2**31) + 2, 2**31 - 1, 0], pa.int32()).cast(pa.date32()),
+            "t": pa.array([-(10**15), 0, 10**17], pa.timestamp("us", tz="UTC")),
+            "s": pa.array(["a", "", None]),
+        }
+    )
+    kinds = {
+        "i": "integer",
+        "r": "integer",
+        "x": "integer",
+        "f": "float",
+        "d": "text",
+        "t": "date",
+        "s": "text",
+    }
+    fresh.attach("t", rows, kinds, unit="x", pointers=["x"])
+    assert asked(fresh, "SELECT i, r, x, f, d, t, s FROM t ORDER BY f NULLS LAST") == [
+        (None, 3, None, 1.5, "5877642-06-25 (BC)", datetime.date(1938, 4, 24), "a"),
+        (7, -3, 2, math.inf, "infinity", datetime.date(1970, 1, 1), ""),
+        (None, None, None, None, "1970-01-01", datetime.date(5138, 11, 16), None),
+    ]
+    assert asked(fresh, "SELECT `sfumato unit`, `sfumato pointer x` FROM t ORDER BY 1 NULLS LAST") == [
+        (2.5, None),
+        (2.0**63, None),
+        (None, None),
+    ]
+
+
+def test_text_that_is_not_utf8_is_null(fresh, tmp_path):
+    raw = pa.array([b"ok", b"\xff\xfe", None], pa.binary())
+    pq.write_table(pa.table({"b": raw}), tmp_path / "b.parquet")
+    fresh._spark.read.parquet(str(tmp_path / "b.parquet")).selectExpr(
+        "CAST(b AS STRING) AS t"
+    ).createTempView("raw_text")
+    fresh._spark.sql("SELECT * FROM raw_text").write.parquet(str(tmp_path / "out"))
+    fresh.attach("t", str(tmp_path / "out"), {"t": "text"}, unit="t")
+    assert asked(fresh, "SELECT t, `sfumato unit` FROM t ORDER BY t NULLS LAST") == [
+        ("ok", "ok"),
+        (None, None),
+        (None, None),
+    ]
+    fresh._spark.catalog.dropTempView("raw_text")
+
+
+def test_moments_and_times_of_day_are_those_of_duckdb(fresh):
+    """Parts of seconds before 1970, zones, the ends of the calendar and beyond them."""
+    micros = [0, -1, 999_999, -1_000_001, -62135596800 * 10**6, -62135596800 * 10**6 - 1,
+              253402300799 * 10**6 + 999_999, 253402300800 * 10**6, 1709251198 * 10**6, None]  # fmt: skip
+    seconds = [None if micro is None else micro // 10**6 for micro in micros]
+    days = [None if second is None else second // 86400 for second in seconds]
+    columns = {
+        "n": list(range(len(micros))),
+        "us": pa.array(micros, pa.timestamp("us")),
+        "zoned": pa.array(micros, pa.timestamp("us", tz="America/New_York")),
+        "s": pa.array(seconds, pa.timestamp("s")),
+        "days": pa.array(days, pa.int32()).cast(pa.date32()),
+        "whole": pa.array(seconds, pa.int64()),
+        "long": pa.array([*map(decimal.Decimal, [10**30, 86_399, 86_400, -1, 0])] * 2, pa.decimal128(38, 0)),
+        "short": pa.array([0, 1, -1, 32767, -32768] * 2, pa.int16()),
+        "none": pa.nulls(len(micros)),
+    }
+    rows = pa.table(columns)
+    for kind in ("timestamp", "time"):
+        taken = [name for name in columns if name != "n" and (kind, name) != ("time", "days")]
+        found = []
+        with DuckDB(threads=1) as first:
+            for each in (first, fresh):
+                each.attach("t", rows, {"n": "integer", **dict.fromkeys(taken, kind)})
+                listed = [(name, column(name)) for name in ("n", *taken)]
+                found.append(sorted(each.fetch(select(listed, table_of("t"))).to_pylist(), key=str))
+        assert found[0] == found[1]
+
+
+def test_ids_that_are_fractions_have_the_text_that_duckdb_gives_them(fresh):
+    draw = random.Random(4)
+    odd = [0.0, -0.0, math.inf, -math.inf, 1e16, 1e15, 9999999.0, 1e7, 1e-3, 1e-4, 9.999e-5, 1e-5, 0.1, 123.0,
+           12345678.9, 1.7e308, 2.0**63, 2.5e-300, 1234567890123456.7]  # fmt: skip
+    drawn = [draw.choice([-1, 1]) * draw.random() * 10.0 ** draw.randint(-30, 30) for _ in range(300)]
+    rows = pa.table({"n": range(len(odd + drawn)), "u": [*odd, *drawn]})
+    fresh.attach("t", rows, {"n": "integer"}, unit="u")
+    listed = [("n", column("n")), ("s", SPARK.fill(SPARK.shown, column(UNIT_COLUMN)))]
+    its = fresh.fetch(select(listed, table_of("t"))).to_pylist()
+    text = "SELECT n, CAST(u + CAST(0 AS DOUBLE) AS VARCHAR) AS s FROM rows"
+    ours = duckdb.sql(text).to_arrow_table().to_pylist()
+    assert sorted(its, key=str) == sorted(ours, key=str)
+
+
+def test_conditions_of_nothing_but_null_are_null(fresh):
+    fresh.attach("t", pa.table({"p": [True, False, None]}), {"p": "boolean"})
+    for null in ("NULL", "(NULL)", "COALESCE(NULL, NULL)", "CASE WHEN TRUE THEN NULL END", "NULL AND NULL"):
+        assert asked(fresh, f"SELECT COUNT(*) AS n FROM t WHERE {null}") == [(0,)]
+        assert asked(fresh, f"SELECT SUM(CASE WHEN {null} THEN 1 ELSE 2 END) AS n FROM t") == [(6,)]
+        assert asked(fresh, f"SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON {null}") == [(0,)]
+    assert asked(fresh, "SELECT COUNT(*) AS n FROM (SELECT NULL AS q FROM t) AS s WHERE q") == [(0,)]
+    assert asked(fresh, "SELECT CASE p WHEN NULL THEN 1 WHEN TRUE THEN 3 END AS n FROM t WHERE p") == [(3,)]
+
+
+def test_texts_of_days_are_days(fresh):
+    texts = [
+        "2024-02-29",
+        "2023-02-29",
+        "0001-01-01",
+        "9999-12-31",
+        "2024-2-29",
+        " 2024-02-29",
+        "x",
+        "",
+        None,
+    ]
+    fresh.attach("t", pa.table({"t": texts}), {"t": "text"})
+    day = lower_expression(Call("to_date", (Column("t"),)), SPARK)
+    found = fresh.fetch(select([("t", column("t")), ("d", day)], table_of("t"))).to_pylist()
+    days = {row["t"]: str(row["d"]) for row in found if row["d"] is not None}
+    assert days == {text: text for text in (texts[0], texts[2], texts[3])}
+
+
+def test_a_column_may_be_called_as_a_variable_of_our_forms_is(fresh):
+    rows = pa.table({name: [2.0] for name in "vwtx"} | {"a": [3.0]})
+    fresh.attach("t", rows, dict.fromkeys("vwtxa", "float"))
+    for name in "vwtx":
+        power = lower_expression(Call("power", (Column("a"), Column(name))), SPARK)
+        rounded = lower_expression(Call("round", (Column(name), literal(1))), SPARK)
+        found = fresh.fetch(select([("p", power), ("r", rounded)], table_of("t")))
+        assert found.to_pylist() == [{"p": 9.0, "r": 2.0}]
+
+
+def test_a_read_beyond_its_time_is_stopped(one):
+    long = "SELECT COUNT(*) AS n FROM t AS a CROSS JOIN t AS b CROSS JOIN t AS c WHERE a.n + b.n * c.n = 7"
+    with spark.started(timeout=0.5) as made:
+        made.attach("t", pa.table({"n": range(5000)}), {"n": "integer"})
+        with pytest.raises(TimedOut):
+            made.fetch(parse_one(long, dialect="spark"))
+        tracker, until = made._spark.sparkContext.statusTracker(), time.monotonic() + 60
+        while tracker.getActiveJobsIds() and time.monotonic() < until:
+            time.sleep(0.1)
+        assert list(tracker.getActiveJobsIds()) == []
+
+
+def test_ids_are_shown_as_the_source_has_them(fresh):
+    apart = [b"\x00", b"\x00\x00", b"\xff"]
+    fresh.attach("t", pa.table({"u": pa.array(apart, pa.binary())}), {}, unit="u")
+    assert sorted(row[0] for row in asked(fresh, "SELECT `sfumato unit` FROM t")) == apart
+    for native in (pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64())):
+        nested = pa.table({"u": pa.array([None], native)})
+        with pytest.raises(SourceUnusable, match="cannot be the ids of units"):
+            fresh.attach("t", nested, {}, unit="u")
+        with pytest.raises(SourceUnusable, match="cannot be read as integer; the source has it as other"):
+            fresh.attach("t", nested, {"u": "integer"})
+
+
+def test_a_footer_that_lies_changes_nothing(fresh, tmp_path):
+    """The minimum and maximum of a file are those of other rows: filters and sums see the rows."""
+    told, held = (
+        pa.table({"n": pa.array(values, pa.int64())}) for values in ([1, 2, 3, 2] * 3, [1, 999_999, 3, 2] * 3)
+    )
+    options = {"compression": "none", "use_dictionary": False}
+    for rows, name in ((told, "told"), (held, "held")):
+        pq.write_table(rows, tmp_path / f"{name}.parquet", **options)
+    first, second = ((tmp_path / f"{name}.parquet").read_bytes() for name in ("told", "held"))
+    assert len(first) == len(second)
+    end = len(first) - 8 - int.from_bytes(first[-8:-4], "little")
+    (tmp_path / "lying.parquet").write_bytes(second[:end] + first[end:])
+    fresh.attach("t", str(tmp_path / "lying.parquet"), {"n": "integer"})
+    assert asked(fresh, "SELECT COUNT(*) AS n FROM t WHERE n > 1000") == [(3,)]
+    assert asked(fresh, "SELECT MAX(n) AS n FROM t") == [(999_999,)]
+    assert asked(fresh, "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON a.n = b.n WHERE a.n > 1000") == [
+        (9,)
+    ]
+
+
+def test_sources_are_folders_with_keys_addresses_and_tables_of_a_catalog(fresh, tmp_path):
+    for key, number in (("FR", 1), ("07", 2)):
+        (tmp_path / "by" / f"country={key}").mkdir(parents=True)
+        pq.write_table(pa.table({"n": [number]}), tmp_path / "by" / f"country={key}" / "a [1]*.parquet")
+    fresh.attach("p", str(tmp_path / "by"), {"country": "text", "n": "integer"})
+    assert asked(fresh, "SELECT country, n FROM p ORDER BY n") == [("FR", 1), ("07", 2)]
+    assert fresh.schema(str(tmp_path / "by")) == {"n": "integer", "country": "text"}
+    fresh.attach("f", f"file://{tmp_path}/by", {"n": "integer"})
+    assert asked(fresh, "SELECT SUM(n) AS s FROM f") == [(3,)]
+    name = f"kept_{os.getpid()}"
+    fresh._spark.sql(f"CREATE TABLE {name} (i INT, c CHAR(3), t STRING COLLATE UTF8_LCASE) USING parquet")
+    try:
+        fresh._spark.sql(f"INSERT INTO {name} VALUES (1, 'a', 'A'), (2, 'b', 'a')")
+        source = f"spark://spark_catalog.default.{name}"
+        fresh.attach("c", source, {"i": "integer", "c": "text", "t": "text"}, unit="t")
+        assert asked(fresh, "SELECT i, c, t FROM c ORDER BY i") == [(1, "a  ", "A"), (2, "b  ", "a")]
+        assert asked(fresh, "SELECT COUNT(DISTINCT `sfumato unit`) AS n FROM c WHERE t = 'a'") == [(1,)]
+        fresh._spark.sql(f"CREATE VIEW {name}_view AS SELECT CAST(t AS INT) AS i FROM {name}")
+        with pytest.raises(SourceUnusable, match="cannot be opened"):
+            fresh.attach("v", f"{source}_view", {"i": "integer"})
+    finally:
+        fresh._spark.sql(f"DROP VIEW IF EXISTS {name}_view")
+        fresh._spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_what_cannot_be_opened_is_said_in_one_sentence(fresh, tmp_path):
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 canary-71 PAR1")
+    pq.write_table(pa.table({"t": ["canary-71"]}), tmp_path / "text.parquet")
+    for source, kind, words in (
+        (str(tmp_path / "broken.parquet"), "text", "cannot be opened"),
+        ("spark://no.such.table", "text", "cannot be opened"),
+        ("mysql://host/t", "text", "is remote"),
+        (str(tmp_path / "text.parquet"), "integer", "declare it text"),
+        (str(tmp_path / "none.parquet"), "text", "does not exist"),
+        (object(), "text", "reads tables of a catalog"),
+        (pa.table({"t": ["a"]}), "timestamp", "cannot be read as timestamp; the source has it as text"),
+        (pa.table({"t": ["a"]}), "time", "cannot be read as time; the source has it as text"),
+    ):
+        with pytest.raises(SourceUnusable, match=words) as refusal:
+            fresh.attach("t", source, {"t": kind})
+        assert refusal.value.__cause__ is None
+        assert refusal.value.__context__ is None
+        assert "canary" not in str(refusal.value)
+
+
+SMUGGLED = (
+    "SELECT * FROM parquet.`/etc`",
+    "SELECT rand() AS r FROM t",
+    "SELECT current_timestamp() AS r FROM t",
+    "SELECT reflect('java.lang.System', 'getenv', 'HOME') AS r FROM t",
+    "SELECT java_method('java.lang.System', 'exit', 1) AS r FROM t",
+    "SELECT input_file_name() AS r FROM t",
+    "SELECT spark_partition_id() AS r FROM t",
+    "SELECT monotonically_increasing_id() AS r FROM t",
+    "SELECT * FROM range(5)",
+    "SELECT * FROM t TABLESAMPLE (50 PERCENT)",
+    "SELECT * FROM global_temp.t",
+    "SELECT * FROM other",
+    "SELECT raise_error(t) AS r FROM t",
+    "SELECT session_user() AS r FROM t",
+)
+
+
+@pytest.mark.parametrize("text", SMUGGLED)
+def test_anything_else_is_refused_at_the_door(one, text):
+    one.attach("t", pa.table({"t": ["a"]}), {"t": "text"})
+    with pytest.raises(EngineFailed, match="one SELECT over attached tables"):
+        one.fetch(parse_one(text, dialect="spark"))
+
+
+def test_constants_stay_what_they_are(fresh):
+    odd = ["${env:HOME}", "${spark:spark.app.name}", "a\\b", "it's", "%_!", "\\u0041", "\n", '"']
+    fresh.attach("t", pa.table({"t": odd}), {"t": "text"})
+    for text in odd:
+        test = lower_expression(Call("equal", (Column("t"), literal(text))), SPARK)
+        found = fresh.fetch(select([("t", column("t"))], table_of("t"), test))
+        assert found.column(0).to_pylist() == [text]
+
+
+def test_views_are_ours_and_dropped_at_the_end(one):
+    made = spark.started()
+    made.attach("t", pa.table({"t": ["a"]}), {"t": "text"})
+    made.attach("T", pa.table({"t": ["b"]}), {"t": "text"})
+    assert asked(made, "SELECT t FROM t") == [("b",)]
+    assert len(made._spark.catalog.listTables()) == 1
+    assert [each for each in one._spark.catalog.listTables() if each.name.startswith(made._prefix)] == []
+    made.close()
+    made.close()
+    assert made._spark.catalog.listTables() == []
+    with pytest.raises(EngineFailed, match="closed"):
+        made.fetch(parse_one("SELECT t FROM t"))
+
+
+def test_settings_of_a_given_session_do_not_count(one):
+    given = one._spark.newSession()
+    for key, value in (
+        ("ansi.enabled", "false"),
+        ("session.timeZone", "Asia/Tokyo"),
+        ("caseSensitive", "false"),
+        ("parquet.filterPushdown", "true"),
+    ):
+        given.conf.set(f"spark.sql.{key}", value)
+    with base.engine("spark", session=given) as made:
+        conf = {key: made._spark.conf.get(f"spark.sql.{key}") for key in
+                ("ansi.enabled", "session.timeZone", "caseSensitive", "parquet.filterPushdown")}  # fmt: skip
+    assert list(conf.values()) == ["true", "UTC", "true", "false"]
+    assert given.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"session": 1, "remote": "sc://h"},
+        {"remote": "http://h"},
+        {"threads": 0},
+        {"memory": "lots"},
+        {"timeout": -1},
+        {"session": object()},
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options):
+    with pytest.raises(InvalidParameter):
+        Spark(**options)
+
+
+KILLED = """
+import os, signal, sys, threading, time
+sys.path[:0] = {paths!r}
+import pyarrow as pa
+import sfumato as sf
+import spark
+from sfumato.errors import EngineFailed
+
+made = spark.started()
+process = made._spark.sparkContext._gateway.proc.pid
+rows = pa.table({{"u": list(range(4000)), "s": ["canary-71"] * 4000}})
+unit = sf.PrivacyUnit("u", max_rows=1)
+tables = [sf.PrivateTable("t", source=rows, unit=unit, schema={{"s": sf.Text()}}, dataset="d")]
+with sf.Session(*tables, budget=sf.Budget(3), engine=made) as session:
+    query = session.sql("SELECT COUNT(*) AS n FROM t")
+    threading.Timer(0.05, lambda: os.kill(process, signal.SIGKILL)).start()
+    try:
+        while True:
+            made.fetch(made.dialect.fill("SELECT COUNT(*) AS n FROM t WHERE MD5(s) = 'x'"))
+    except EngineFailed as error:
+        print("read:", error, error.__cause__, error.__context__)
+    try:
+        query.release(epsilon=1)
+    except EngineFailed as error:
+        print("release:", error)
+    print("spent:", session.balance().spent)
+"""
+
+
+def test_a_spark_that_is_killed_is_said_and_stays_paid_and_leaves_no_file(one, tmp_path):
+    paths = [str(Path(spark.__file__).parent), str(Path(sf.__file__).parents[1]), *sys.path]
+    command = [sys.executable, "-W", "error", "-c", KILLED.format(paths=paths)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    run = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    said = "The engine could not finish the read; the price stays paid."
+    assert f"read: {said} None None" in run.stdout, run.stderr
+    assert f"release: {said}" in run.stdout
+    assert "spent: 1" in run.stdout
+    assert "canary" not in run.stdout + run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_that_is_logged_holds_a_value(one, capfd, caplog):
+    one.attach("t", pa.table({"t": ["canary-71"]}), {"t": "text"})
+    with pytest.raises(EngineFailed) as failure:
+        one.fetch(parse_one("SELECT CAST(t AS BIGINT) AS n FROM t", dialect="spark"))
+    assert failure.value.__context__ is failure.value.__cause__ is None
+    told = capfd.readouterr()
+    assert "canary" not in told.out + told.err + caplog.text
+
+
+@pytest.mark.parametrize("ci", [True, False])
+def test_a_machine_that_must_have_spark_fails_without_it(monkeypatch, ci):
+    monkeypatch.setenv("CI", str(ci).lower())
+    monkeypatch.setattr(spark.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(pytest.fail.Exception if ci else pytest.skip.Exception, match="is not installed"):
+        spark.started()
+
+
+def spelled(**change):
+    return lambda patch: patch.setattr(engine, "SPARK", dataclasses.replace(SPARK, **change))
+
+
+def collated(collation: str):
+    value = views._value
+
+    def collating(name, native, kind, *others):
+        inner = value(name, native, kind, *others)
+        return f"COLLATE({inner}, '{collation}')" if kind == "text" else inner
+
+    return lambda patch: patch.setattr(views, "_value", collating)
+
+
+def wrapping(patch):
+    patch.setitem(settings._FIXED, "spark.sql.ansi.enabled", "false")
+    spelled(sum="SUM({0})")(patch)
+
+
+PLANTED = {
+    "a cast that raises": (
+        spelled(casts={**SPARK.casts, "integer": "CAST({0} AS BIGINT)"}),
+        "dialect: EngineFailed",
+    ),
+    "a sum of 64 bits": (spelled(sum="SUM({0})"), "dialect: EngineFailed"),
+    "a sum of 64 bits that wraps": (wrapping, "dialect: the sum of"),
+    "NULL is not NaN": (spelled(is_nan="ISNAN({0})"), "dialect: is_nan of None"),
+    "a locale's collation": (collated("UNICODE"), "lists: '' is in a list"),
+    "letters of any case": (collated("UTF8_LCASE"), "lists: 'A' is in a list"),
+}
+
+
+@pytest.mark.parametrize("bug", sorted(PLANTED))
+def test_planted_bugs_are_found(one, monkeypatch, bug):
+    plant, fault = PLANTED[bug]
+    plant(monkeypatch)
+    found = engine_faults(spark.started, checks=[fault.split(":")[0]])
+    assert any(fault in each for each in found), found
+
+
+# What is drawn where the groups are.
+
+GROUPS = pa.table({"u": [at % 300 for at in range(1200)], "g": [f"g{at * at % 37}" for at in range(1200)]})
+BY_GROUP = "SELECT g, COUNT(*) AS n FROM t GROUP BY g"
+
+
+@pytest.fixture
+def parted(one, tmp_path):
+    """Spark with more parts than cores, and a session over it."""
+    plain = one._spark.newSession()
+    plain.conf.set("spark.sql.shuffle.partitions", "5")
+    pq.write_table(GROUPS, tmp_path / "t.parquet")
+    unit = sf.PrivacyUnit("u", max_groups=8, max_rows=8)
+    table = sf.PrivateTable("t", source=tmp_path / "t.parquet", unit=unit, schema={"g": sf.Text()})
+    with (
+        Spark(session=plain) as made,
+        sf.Session(table, budget=sf.Budget(10**7, "0.1"), engine=made) as opened,
+    ):
+        yield opened
+
+
+def test_what_is_written_is_what_would_be_released(parted, tmp_path):
+    query = parted.sql(BY_GROUP)
+    written = query.write(tmp_path / "out", epsilon=4000, delta="1e-6", bounding="choose")
+    released = query.release(epsilon=4000, delta="1e-6", bounding="choose").table
+    assert written.table().sort_by("g").equals(released.sort_by("g"))
+    assert (written.rows, len(written.files), written.free) == (len(set(GROUPS["g"].to_pylist())), 5, False)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "sfumato.json", *(path.name for path in written.files)
+    }  # fmt: skip
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    before = parted.balance()
+    again = query.write(tmp_path / "out", epsilon=4000, delta="1e-6", bounding="choose")
+    copied = query.write(tmp_path / "copy", epsilon=4000, delta="1e-6", bounding="choose")
+    assert (again.free, copied.free, parted.balance()) == (True, True, before)
+    assert copied.table().equals(written.table())
+    with pytest.raises(InvalidParameter, match="has files already"):
+        query.write(tmp_path / "copy", epsilon=3, delta="1e-6", bounding="choose")
+    with pytest.raises(InvalidParameter, match="folder above"):
+        query.write(tmp_path / "no" / "such", epsilon=3, delta="1e-6", bounding="choose")
+    assert parted.balance() == before
+    written.files[0].write_bytes(b"changed")
+    with pytest.raises(InvalidParameter, match="was changed"):
+        written.table()
+    assert str(written).count(f"{written.rows} groups in 5 files") == 1
+
+
+def drawn(session, seed=bytes(32)):
+    quote = session.sql(BY_GROUP).quote(20, delta="1e-6", bounding="choose")
+    return quote, Drawing(quote, session.vault.kinds(quote.measured), seed, errors=False)
+
+
+def test_a_task_that_is_tried_again_draws_the_same_and_leaves_one_file(parted, tmp_path):
+    quote, work = drawn(parted)
+    statement = parted.vault._statement(quote.measured)
+    found = []
+    for name, each in {"smooth": work, "unlucky": Unlucky(work, tmp_path)}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        parts = parted._engine.in_parts(statement, each, work.schema, folder, order=["k0"])
+        assert [part.number for part in parts] == list(range(5))
+        assert {path.name for path in folder.iterdir()} == {part.name for part in parts}
+        found.append([(part.rows, part.digest) for part in parts])
+    assert found[0] == found[1]
+    assert {path.name for path in tmp_path.iterdir()} >= {"0", "2", "4"}  # or nothing was lost
+
+
+@pytest.mark.stats
+def test_noise_drawn_anew_by_a_task_that_is_tried_again_is_found(parted, tmp_path):
+    """The same test turns red where noise does not come from the key of the part."""
+    quote, work = drawn(parted)
+    fresh = dataclasses.replace(work, seed=os.urandom(32))
+    statement = parted.vault._statement(quote.measured)
+    digests = []
+    for name, each in {"one": work, "other": fresh}.items():
+        (tmp_path / name).mkdir()
+        parts = parted._engine.in_parts(statement, each, work.schema, tmp_path / name, order=["k0"])
+        digests.append([part.digest for part in parts])
+    assert digests[0] != digests[1]
+
+
+@pytest.mark.stats
+def test_a_task_that_fails_for_good_says_nothing_and_stays_paid(parted, tmp_path, monkeypatch):
+    lost = tmp_path / "lost"
+    lost.mkdir()
+    before = parted.balance().spent
+
+    broken = lambda *facts, **more: Broken(Drawing(*facts, **more), "canary-19")  # noqa: E731
+    monkeypatch.setattr("sfumato.session.writing.Drawing", broken)
+    with pytest.raises(EngineFailed) as caught:
+        parted.sql(BY_GROUP).write(lost / "out", epsilon=5, delta="1e-6", bounding="choose")
+    assert "canary" not in repr(caught.value)
+    assert caught.value.__cause__ is None
+    assert list(lost.iterdir()) == []
+    assert parted.balance().spent > before
+
+
+@pytest.mark.stats
+def test_a_thousand_parts_with_lost_tasks_are_drawn_once(one, tmp_path):
+    plain = one._spark.newSession()
+    plain.conf.set("spark.sql.shuffle.partitions", "1000")
+    rows = pa.table({"u": list(range(200_000)), "g": [f"g{at % 5000}" for at in range(200_000)]})
+    pq.write_table(rows, tmp_path / "t.parquet")
+    table = sf.PrivateTable(
+        "t", source=tmp_path / "t.parquet", unit=sf.PrivacyUnit("u"), schema={"g": sf.Text()}
+    )
+    (tmp_path / "marks").mkdir()
+    with Spark(session=plain) as made, sf.Session(table, budget=sf.Budget(100, "0.1"), engine=made) as opened:
+        quote, work = drawn(opened)
+        statement = opened.vault._statement(quote.measured)
+        found = []
+        for name, each in {"smooth": work, "unlucky": Unlucky(work, tmp_path / "marks")}.items():
+            (tmp_path / name).mkdir()
+            parts = made.in_parts(statement, each, work.schema, tmp_path / name, order=["k0"])
+            assert {path.name for path in (tmp_path / name).iterdir()} == {part.name for part in parts}
+            found.append([(part.number, part.rows, part.digest) for part in parts])
+        assert found[0] == found[1]
+        assert len(found[0]) == 1000
+        assert sum(rows for _, rows, _ in found[0]) == 5000

@@ -1,0 +1,179 @@
+"""Noise that is drawn part by part: once, from keys of its own, for each group as `release` draws it."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato import random
+from sfumato.engines import parts
+from sfumato.engines.parts import digest_of, write_part
+from sfumato.errors import InvalidParameter, LedgerUnusable, QueryRefused
+from sfumato.session.drawing import Drawing
+from sfumato.session.written import Manifest
+from sfumato.sql.write.lower import UNITS
+
+SEED = bytes(range(32))
+ROWS = pa.table({"who": list(range(600)), "g": [f"g{at % 6}" for at in range(600)], "x": [1.5] * 600})
+SCHEMA = {"g": sf.Text(), "x": sf.Float(0, 2), "at": sf.Timestamp(), "n": sf.Int(0, 9)}
+
+
+def table(unit=None):
+    unit = sf.PrivacyUnit("who", max_groups=2, max_rows=4) if unit is None else unit
+    rows = ROWS.append_column("at", pa.array([None] * 600, pa.timestamp("s")))
+    return sf.PrivateTable(
+        "t",
+        source=rows.append_column("n", pa.array([3] * 600)),
+        unit=unit,
+        schema=SCHEMA,
+    )
+
+
+@pytest.fixture(scope="module")
+def session():
+    with sf.Session(table(), budget=sf.Budget(10**6, "0.1")) as made:
+        yield made
+
+
+def drawing(session, text="SELECT g, COUNT(*) AS n FROM t GROUP BY g", epsilon=4, errors=False, seed=SEED):
+    quote = session.sql(text).quote(epsilon, delta="1e-6", bounding="choose")
+    return Drawing(quote, session.vault.kinds(quote.measured), seed, errors)
+
+
+def lines(work, keys, count):
+    """Groups as an engine gives them, all of the same size."""
+    names = [f"m{place}" for place in range(len(work.quote.measured.measurements))]
+    columns = {"k0": pa.array(keys)} | {name: pa.array([count] * len(keys), pa.int64()) for name in names}
+    return pa.table(columns | {UNITS: pa.array([count] * len(keys), pa.int64())})
+
+
+def drawn(work, part, table, size=1000):
+    return pa.concat_tables(list(work(part, iter(table.to_batches(size))))).to_pydict()
+
+
+def test_a_part_that_is_tried_again_draws_the_same_and_another_part_something_else(session, tmp_path):
+    work = drawing(session)
+    some = lines(work, [f"k{at:05d}" for at in range(3000)], 50)
+    again = pickle.loads(pickle.dumps(work))
+    assert drawn(work, 0, some) == drawn(again, 0, some)
+    files = [write_part(each, work.schema, tmp_path, 0, iter(some.to_batches(999))) for each in (work, again)]
+    assert files[0].digest == files[1].digest
+    assert files[0].name != files[1].name
+    others = [drawn(work, part, some)["n"] for part in (1, 2)] + [
+        drawn(drawing(session, seed=bytes(32)), 0, some)["n"]
+    ]
+    first = drawn(work, 0, some)["n"]
+    for other in others:
+        assert len(other) == len(first) == 3000
+        assert abs(np.corrcoef(first, other)[0, 1]) < 0.1  # 5 standard deviations
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_the_noise_of_parts_is_that_of_the_quote(session, law):
+    query = session.sql("SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY g")
+    quote = query.quote(4, delta="1e-6", mechanism=law, bounding="choose")
+    work = Drawing(quote, session.vault.kinds(quote.measured), SEED, errors=True)
+    some = lines(work, [f"k{at:05d}" for at in range(4000)], 10**6)
+    shown = drawn(work, 3, some)
+    for name in ("n", "s"):
+        width = quote.error(0.9)[name]
+        values = np.array(shown[name], float)
+        noise = values - values.mean()
+        assert abs(np.mean(np.abs(noise) <= width) - 0.9) < 0.03
+        assert np.allclose(shown[f"{name}_error"], quote.error(0.95)[name], rtol=0.1)  # values are rounded
+
+
+def test_small_groups_are_left_out_as_the_selection_says(session):
+    work = drawing(session)
+    selection = work.quote.selection
+    for count in (1, selection.least(0.5), selection.certain * 2):
+        some = lines(work, [f"k{at:05d}" for at in range(2000)], count)
+        share = len(drawn(work, 0, some)["g"]) / 2000
+        assert abs(share - selection.keep_probability(count)) < 0.06
+
+
+def test_groups_of_rows_in_a_file_tell_nothing_of_groups_left_out(session, tmp_path, monkeypatch):
+    """Lines come some at a time; were each such lot written by itself, its size would be in the file."""
+    monkeypatch.setattr(parts, "_ROWS", 100)
+    work = drawing(session)
+    keys = [f"k{at:05d}" for at in range(1000)]
+    large = work.quote.selection.certain * 2
+    counts = [large if at % 3 or at < 500 else 0 for at in range(1000)]
+    some = lines(work, keys, large)
+    for name in (UNITS, "m0"):
+        some = some.set_column(some.column_names.index(name), name, pa.array(counts, pa.int64()))
+    written = write_part(work, work.schema, tmp_path, 0, iter(some.to_batches(70)))
+    file = pq.ParquetFile(tmp_path / written.name)
+    sizes = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
+    assert written.rows == sum(sizes) == sum(count > 0 for count in counts)
+    assert sizes == [100] * (written.rows // 100) + [written.rows % 100][: bool(written.rows % 100)]
+    nothing = write_part(work, work.schema, tmp_path, 1, iter(()))
+    assert (nothing.rows, digest_of(tmp_path / nothing.name)) == (0, nothing.digest)
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [("g", pa.string()), ("n", pa.int64()), ("at", pa.timestamp("s")), ("x > 1", pa.bool_())],
+)
+@pytest.mark.parametrize("errors", [True, False])
+def test_the_schema_is_that_of_a_release(session, key, kind, errors):
+    text = f"SELECT {key} AS k, AVG(x) AS m, COUNT(*) / 2 AS h FROM t GROUP BY {key}"
+    if key in ("n", "x > 1"):
+        text = text.replace(key, "CAST(g AS INTEGER)" if key == "n" else "g")
+        kind = pa.int64() if key == "n" else pa.string()
+    quote = session.sql(text).quote(4, delta="1e-6", bounding="choose")
+    work = Drawing(quote, session.vault.kinds(quote.measured), SEED, errors)
+    released = session.sql(text).release(4, delta="1e-6", bounding="choose").to_arrow(errors=errors)
+    assert work.schema.field("k").type == kind
+    assert work.schema == released.schema.remove_metadata()
+
+
+REFUSED = {
+    "SELECT n, COUNT(*) AS c FROM t GROUP BY n": "public",
+    "SELECT COUNT(*) AS c FROM t": "public",
+    "SELECT g, MEDIAN(x) AS m FROM t GROUP BY g": "Quantiles",
+    "SELECT g, COUNT(*) AS c FROM t GROUP BY g HAVING COUNT(*) > 3": "HAVING",
+    "SELECT g, COUNT(*) AS c FROM t GROUP BY g ORDER BY c LIMIT 3": "ORDER BY",
+    "SELECT g, COUNT(*) / SUM(COUNT(*)) OVER () AS c FROM t GROUP BY g": "OVER",
+    "SELECT g, n, COUNT(*) AS c FROM t GROUP BY ROLLUP (g, n)": "Totals",
+    "SELECT g, COUNT(*) AS c FROM t GROUP BY g": "engine is Spark",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_needs_all_groups_in_one_place_is_refused_unpaid(session, tmp_path, text):
+    before = session.balance()
+    with pytest.raises(QueryRefused, match=REFUSED[text]):
+        session.sql(text).write(tmp_path / "out", epsilon=1, delta="1e-6")
+    assert session.balance() == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stream_with_a_key_draws_the_same_and_ends_with_its_block():
+    def some():
+        return [random.integers(10**9), *random.discrete_laplace(3, 4).tolist(), random.bernoulli(1 / 3)]
+
+    outside = random.current()
+    with random.drawing_from(random.Keyed(SEED)):
+        first = some()
+    assert random.current() is outside
+    with random.drawing_from(random.Keyed(SEED)):
+        assert some() == first
+    with random.drawing_from(random.Keyed(SEED[::-1])):
+        assert some() != first
+    assert some() != first
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(random.Keyed(SEED))
+    with pytest.raises(InvalidParameter, match="32 bytes"):
+        random.Keyed(b"short")
+
+
+def test_a_manifest_is_read_back_and_another_version_is_told():
+    kept = Manifest("/a", "/.a", (parts.Part(0, "x", 3, "ab"),), 1, 0, "laplace")
+    assert Manifest.from_bytes(kept.to_bytes()) == kept
+    for other in (b"{}", b"no", kept.to_bytes().replace(b"written/1", b"written/2")):
+        with pytest.raises(LedgerUnusable, match="another version"):
+            Manifest.from_bytes(other)
