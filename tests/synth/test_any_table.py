@@ -30,6 +30,9 @@ MADE = {  # a declaration, and values that the source has
     "date": (sf.Date("2024-01-01", "2024-12-31"), [DAY, datetime.date(1, 1, 1), None]),
     "days": (sf.Date("1900-01-01", "2100-12-31", nullable=False), [DAY, None]),
     "times": (sf.Date("2024-01-01", "2024-12-31"), pa.array([0, None], pa.timestamp("us"))),
+    "moments": (sf.Timestamp("2024-01-01", "2024-12-31"), [datetime.datetime(2024, 2, 29, 8, 30), None]),
+    "instant": (sf.Timestamp("2024-01-01", "2024-01-01T00:00:00", nullable=False), [None]),
+    "clocks": (sf.Time("08:00", "18:00"), [datetime.time(8), datetime.time(23, 59, 59), None]),
     "enum": (sf.Enum("a", "b"), ["a", "c", None]),
     "numbers": (sf.Enum(1, 2, nullable=False), [1, 9, None]),
     "many": (sf.Enum(*map(str, range(1500))), ["3", "x", None]),
@@ -129,6 +132,21 @@ def test_a_file_with_wrong_ids_is_refused(tmp_path: Path) -> None:
     sf.synth.save(made, tmp_path / "made")
     with pytest.raises(InvalidValue):
         sf.synth.load(tmp_path / "made")
+
+
+def test_a_column_that_is_called_like_the_unit_is_refused_before_it_is_paid() -> None:
+    with session_of(orders(3), columns=COLUMNS) as session:
+        for asked, ids in (
+            ("SELECT age AS who, share FROM people", ()),
+            ('SELECT age, share AS "WHO" FROM people', ()),
+            ('SELECT age, "order" AS who FROM people', ["who"]),
+        ):
+            with pytest.raises(InvalidParameter, match=r"A column is called 'who', .* AS who_2"):
+                sf.synth.fit(session, asked, epsilon=1, delta="1e-6", ids=ids)
+        assert session.balance().spent == 0
+        rows = "SELECT who, age AS who_2 FROM people"
+        made = sf.synth.fit(session, rows, epsilon=1, delta="1e-6")
+        assert made.sample(2).column_names == ["who", "who_2"]
 
 
 # ── the command

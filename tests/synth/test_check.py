@@ -88,6 +88,9 @@ def test_a_check_is_one_debit_near_the_truth_and_free_again(tmp_path: Any) -> No
             own = np.mean([error for names, error in truth.items() if line["column"] in names])
             assert line["low"] <= own <= line["high"]
             assert line["high"] - line["low"] < 0.1
+        pairs = list(itertools.combinations(rows.column_names[1:], 2))
+        sf.synth.check(session, made, epsilon=20, delta=1e-6, workload=pairs[::-1])
+        assert session.balance().spent == spent  # all pairs, in whatever order they are named
         other = sf.synth.fit(session, epsilon=2, delta=1e-6, method="independent")
         sf.synth.check(session, other, epsilon=1, delta=1e-6)  # of another model it is another check
         assert session.balance().spent > spent + 2
@@ -221,6 +224,39 @@ def test_weights_add_up_to_the_whole_and_are_near_what_was_said() -> None:
         parts = parts_of(weights)
         assert sum(parts) == WHOLE
         assert np.abs(np.array(parts) / WHOLE - np.array(weights) / sum(weights)).max() < 1e-9
+
+
+def _part(session: sf.Session) -> list[tuple[Any, Any]]:
+    chosen = session.table("people").filter(sf.col("age") >= 50)
+    return [
+        ("SELECT age, sex FROM people WHERE age >= 50", None),
+        ("SELECT age, sex FROM people WHERE age >= $least", {"least": 50}),
+        (chosen, None),
+    ]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_rows_are_those_of_the_fit_unless_others_are_named(place: int, tmp_path: Any) -> None:
+    rows = people(300)
+    truth = sum(age is not None and age >= 50 for age in rows["age"].to_pylist())
+    assert 60 < truth < 240
+    with session_of(rows) as session, seeded(f"rows {place}"):
+        asked, parameters = _part(session)[place]
+        paid: dict[str, Any] = {"epsilon": 9, "delta": 1e-6}
+        made = sf.synth.fit(session, asked, parameters=parameters, method="independent", **paid)
+        checked = sf.synth.check(session, made, **paid)
+        assert abs(checked.rows - truth) < 20
+        spent = session.balance().spent
+        named = sf.synth.check(session, made, asked, parameters=parameters, **paid)
+        assert named.to_dict() == checked.to_dict()
+        assert session.balance().spent == spent
+        sf.synth.save(made, tmp_path / "part")
+        read = sf.synth.load(tmp_path / "part")
+        with pytest.raises(InvalidParameter, match="a part of 'people', and its file does not say which"):
+            sf.synth.check(session, read, **paid)
+        again = sf.synth.check(session, read, asked, parameters=parameters, **paid)
+        assert again.to_dict() == checked.to_dict()
+        assert session.balance().spent == spent
 
 
 # ── what is refused

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pytest
 
 import sfumato as sf
 from forged_answers import ANSWERS, BROAD, COLUMNS, NARROW, cells_of, forging, picking
 from sfumato.audit.registry import Subject, examined, subjects
+from sfumato.errors import InvalidParameter
 from sfumato.fits.meter import price
 from sfumato.fits.searching import search_price
 from sfumato.random import simulation
@@ -20,6 +23,7 @@ from sfumato.testing.stream import seeded
 NAMED = {fit.name: fit for fit in fits()}
 ONE, MST = "synth independent: one more", "synth mst: one more"
 ADAPTIVE, FIXED = "synth adaptive: a triple, one more", "synth fixed: a triple, one more"
+TOTALS = "synth adaptive: totals and a rule that rows break, one more"
 BROADER = "synth wide: three columns, one more"
 WIDE, SWAP = "synth mst: many cells, somebody with three rows", "synth adaptive: two rows exchanged"
 TEXTS = "synth mst: texts, somebody with three of which two are nobody else's"
@@ -27,9 +31,14 @@ OTHERS, REPEATED = "synth independent: texts, exchanged", "synth fixed: texts, s
 CASES = [
     *[("the exact number of rows", name) for name in (ONE, MST, ADAPTIVE, FIXED, BROADER, WIDE)],
     *[("single columns measured as if they were skipped", name) for name in (MST, ADAPTIVE, BROADER)],
+    *[
+        (mutant, TOTALS)
+        for mutant in ("totals times the exact number of rows", "rules that some row breaks left out")
+    ],
     *[("half of what a row moves scores by", name) for name in (MST, ADAPTIVE, BROADER, SWAP)],
     ("scores as if a unit had one row", WIDE),
     ("counts as if a unit had one row", WIDE),
+    ("stretches of cells that overlap", WIDE),
     ("bins by exact counts", WIDE),
     ("bins between the least and the greatest row", WIDE),
     *[("half the noise", name) for name in (ONE, FIXED, WIDE)],
@@ -45,6 +54,14 @@ UNITS = (
     sf.PrivacyUnit("who", max_rows=3),
     sf.PrivacyUnit("who", max_rows=2, adjacency="exchange"),
 )
+SEVERAL = {  # whatever the table has: totals are declared, and these are as wrong as can be
+    "few": {0: 1, 1: 500, 2: 0, 3: 499},
+    "sex": {"F": 1000, "M": 0, None: 0},
+    "on": {True: 1, False: 999},
+    "day": {None: 0} | {datetime.date(2024, 1, day): 200 for day in range(1, 6)},
+    "fixed": {7: 600, None: 400},
+    "only": {"x": 1000},
+}
 RULES = (  # that can all be kept together; the rows that are drawn break them as they like
     ({"few"}, "few < 3"),
     ({"many"}, "many >= 0 AND many < 400"),
@@ -104,7 +121,12 @@ def neighbours(draw, method):
     names += [str(draw.choice(BROAD))] if not names or draw.integers(3) == 0 else []
     workload = [names[:3], names[-1:]] if draw.integers(2) else None
     rules = [rule for needed, rule in RULES if needed <= set(names) and draw.integers(4)]
-    plan = plan_of(unit, COLUMNS, columns=names, method=method, workload=workload, constraints=rules)
+    totals = [sf.synth.Totals(name, SEVERAL[name]) for name in names if name in SEVERAL and draw.integers(2)]
+    ask = {"columns": names, "method": method, "workload": workload}
+    try:
+        plan = plan_of(unit, COLUMNS, **ask, constraints=[*rules, *totals])
+    except InvalidParameter:  # the rules do not allow these totals
+        plan = plan_of(unit, COLUMNS, **ask, constraints=totals if draw.integers(2) else rules)
     size, most = int(draw.choice([0, 1, 2, 17, 60])), plan.wanted.max_rows
     whose = np.arange(size) // most if draw.integers(2) else np.arange(size)
     rows = [cells_of(draw, column, size) for column in plan.columns]

@@ -14,6 +14,7 @@ from sfumato.random import simulation
 from sfumato.session.rows_wanted import WantedColumn
 from sfumato.synth.columns.coarse import WIDE, as_it_is, coarse
 from sfumato.synth.columns.fine import MOST_CELLS, Fine, fine
+from sfumato.synth.columns.scales import Scales
 
 COLUMNS = {
     "whole numbers": WantedColumn("x", "number", Fraction(17), Fraction(90), None, type="integer"),
@@ -103,6 +104,10 @@ def _counts(kind: str, many: int, seed: int) -> np.ndarray:
     return shapes[kind] + rng.normal(0, 10, many)
 
 
+def noisy(column: Fine, kind: str, seed: int) -> Scales:
+    return Scales(column.known, (_counts(kind, column.size, seed),), 10.0)
+
+
 @pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("nullable", [True, False])
@@ -115,7 +120,7 @@ def test_coarse_cells_hold_all_fine_ones_and_lead_back(
         "x", "integer" if ordered else "text", values, Fraction(0), Fraction(many - 1), many - 1, nullable
     )
     for seed in range(3):
-        cut = coarse(column, _counts(kind, column.size, seed), 10.0, WIDE)
+        cut = coarse(column, noisy(column, kind, seed), WIDE)
         assert cut.size <= WIDE
         assert sorted(set(cut.place.tolist())) == list(range(cut.size))
         if ordered:
@@ -135,14 +140,14 @@ def test_no_run_of_several_cells_holds_more_than_twice_its_part(kind: str, many:
     """Two runs beside each other hold more than there is room for in one, so twice the even part is room."""
     column = Fine("x", "integer", None, Fraction(0), Fraction(many - 1), many - 1, False)
     for seed in range(3):
-        cut = coarse(column, _counts(kind, many, seed), 10.0, WIDE)
+        cut = coarse(column, noisy(column, kind, seed), WIDE)
         shared = np.bincount(cut.place) > 1
         assert (_shares(cut.place, cut.weight)[shared] <= 2 / (WIDE - 1) + 1e-6).all()
 
 
 def test_heaps_stand_by_themselves_and_cells_are_as_likely_as_their_weight() -> None:
     column = Fine("x", "integer", None, Fraction(0), Fraction(999), 999, False)
-    cut = coarse(column, _counts("heaps", 1000, 0), 10.0, WIDE)
+    cut = coarse(column, noisy(column, "heaps", 0), WIDE)
     heaps = np.arange(0, 1000, 50)
     rng = simulation(0)
     finer = cut.finer(rng.choice(cut.size, 200_000, p=_shares(cut.place, cut.weight)), rng)

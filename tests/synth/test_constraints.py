@@ -19,6 +19,7 @@ from sfumato.synth import METHODS, Determines, Never
 from sfumato.synth._rules.rules import Condition
 from sfumato.synth.columns.coarse import Coarse, as_it_is, coarse
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.columns.scales import Scales
 from sfumato.synth.constraints import Constraints
 from synthetic import people, session_of
 
@@ -106,7 +107,7 @@ def _violated(rows: pa.Table, texts: list[str]) -> dict[str, int]:
 
 def _cuts(columns: list[Fine], found: Constraints, rng: Any) -> list[Coarse]:
     return [
-        coarse(column, rng.normal(20, 30, column.size), 5.0, 12, found.allowed(at))
+        coarse(column, Scales(column.known, (rng.normal(20, 30, column.size),), 5.0), 12, found.allowed(at))
         if column.size > 12
         else as_it_is(column)
         for at, column in enumerate(columns)
@@ -133,7 +134,7 @@ def test_all_drawn_rows_keep_to_random_constraints_whatever_cells_a_model_draws(
 
 
 def test_what_breaks_constraints_is_seen_by_the_check() -> None:
-    rng = simulation(0)
+    rng = simulation(1)
     columns = _columns(rng)
     free = Constraints(columns)
     cuts = _cuts(columns, free, rng)

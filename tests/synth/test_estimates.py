@@ -36,7 +36,7 @@ from sfumato.synth.methods.base import Learned
 from sfumato.synth.sums import Sums
 from sfumato.synth.synthesizer import Synthesizer
 from sfumato.testing.stream import seeded
-from synthetic import people
+from synthetic import people, session_of
 
 SMALL = {
     "age": sf.Int(0, 7),
@@ -306,6 +306,36 @@ def test_no_row_counts_for_less_or_more_than_its_cell_allows() -> None:
                 assert (whole.high()[at] >= true - slack).all(), (condition, value)
 
 
+def test_a_number_where_two_cells_meet_may_be_in_either() -> None:
+    """Cells are computed in doubles: next to an end, rows are where rounding puts them."""
+    rng, seen = simulation(11), 0
+    for at in range(16):
+        lower = float(np.round(rng.normal(0, 100), 2)) * (at % 3 > 0)
+        upper = lower + float(rng.choice([10.23, 102.3, 511.5, np.round(rng.uniform(1, 999), 2)]))
+        (column,) = plan_of(sf.PrivacyUnit.row(), {"x": sf.Float(lower, upper, nullable=False)}).columns
+        place = int(rng.integers(1, column.steps))
+        end = lower + (place - 0.5) * (upper - lower) / column.steps
+        near = [end]
+        for side in (-np.inf, np.inf):
+            for _ in range(5):
+                near.append(float(np.nextafter(near[-1], side)))
+        values = np.array([*near, round(end, 2), round(end, 3)])
+        cells = column.places(pa.array(values))
+        for constant in values[:: 3 if at % 2 else 4]:
+            for sign in ("<", "<=", "=", "<>"):
+                found = read(
+                    f"SELECT COUNT(*) FROM people WHERE x {sign} {float(constant)!r}", "people", [column]
+                )
+                (call,) = found.aggregates.values()
+                weights = multiplied(Parts([column]).of(found.conditions, call))
+                said = {"<": np.less, "<=": np.less_equal, "=": np.equal, "<>": np.not_equal}[sign]
+                true = said(values, constant)
+                assert (weights.low()[cells] <= true).all(), (lower, upper, constant, sign)
+                assert (weights.high()[cells] >= true).all(), (lower, upper, constant, sign)
+                seen += 1
+    assert seen > 150
+
+
 def _anywhere(many: int, rng: Any) -> pa.Table:
     """Rows of all kinds, heaped at numbers that conditions name."""
     income = np.where(
@@ -421,6 +451,20 @@ def test_texts_that_were_not_found_may_be_any(condition: str, surely: list[int],
     weights = multiplied(Parts([column]).of(found.conditions, call))
     assert weights.low().tolist() == surely
     assert weights.high().tolist() == perhaps
+
+
+def test_what_stands_for_all_other_texts_is_said_to() -> None:
+    """A rare text may be called so, too: a question for it means all that were not found."""
+    rows = pa.table(
+        {"who": np.arange(60), "city": ["Bonn"] * 40 + ["others"] + [f"c{at}" for at in range(19)]}
+    )
+    with session_of(rows, columns={"city": sf.Text()}) as session:
+        made = sf.synth.fit(session, epsilon=20, delta="1e-6")
+    assert made.columns[0].values == ("Bonn", "others")
+    for question in ("WHERE city = 'others'", "WHERE city IN ('Bonn', 'others')", "GROUP BY city"):
+        said = " ".join(str(made.estimate(f"SELECT COUNT(*) AS n FROM people {question}")).split())
+        assert "As a value of city, 'others' is all texts that the fit did not find." in said
+    assert "did not find" not in str(made.estimate("SELECT COUNT(*) FROM people WHERE city = 'Bonn'"))
 
 
 def test_a_saved_synthesizer_estimates_the_same(fitted: Synthesizer, tmp_path: Any) -> None:

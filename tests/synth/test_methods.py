@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+import numpy as np
 import pytest
 
 from sfumato.errors import InvalidParameter
@@ -101,3 +102,17 @@ def test_a_refusal_names_the_memory_that_would_do(method, columns):
 def test_auto_goes_by_the_number_of_columns():
     names = {columns: chosen_method("auto", domain_of(*[2] * columns)).name for columns in (1, 2, 30, 31)}
     assert names == {1: "independent", 2: "adaptive", 30: "adaptive", 31: "wide"}
+
+
+def test_a_tree_leaves_out_pairs_whose_noise_is_more_than_they_say():
+    """Two columns of many values are far from independent by luck alone: 2,304 cells for a thousand rows."""
+    draw, rows, domain = simulation(0), 1000, domain_of(2, 2, 48, 48)
+    one = draw.integers(0, 2, rows)
+    other = np.where(draw.random(rows) < 0.9, one, 1 - one)
+    cells = Cells(domain, [one, other, *(draw.integers(0, 48, rows) for _ in range(2))])
+    for seed in range(4):
+        with seeded(f"tree {seed}"):
+            learned = METHODS["mst"].learn(cells, Meter.alone(price(1, "1e-9")), Wanted((), 10**6), silent)
+        measured = {marginal.clique for marginal in learned.marginals}
+        assert (0, 1) in measured
+        assert (2, 3) not in measured

@@ -27,6 +27,7 @@ from sfumato.synth._report.marginals import Measured, errors_over, on_simplex, s
 from sfumato.synth._report.yardstick import Yardstick, fine_codes, groups_of
 from sfumato.synth.columns.coarse import as_it_is, coarse
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.columns.scales import Scales
 from sfumato.synth.report import fidelity
 
 
@@ -172,7 +173,7 @@ def test_noise_alone_is_what_was_measured_and_what_asking_would_cost():
 def test_measured_counts_in_other_cells_are_laid_over_those_of_the_comparison():
     codes, _ = fine_codes(REAL, COLUMNS)
     counts = np.bincount(codes[0], minlength=100).astype(float)
-    cut = coarse(COLUMNS[0], counts, 0.0, 10)
+    cut = coarse(COLUMNS[0], Scales(COLUMNS[0].known, (counts,), 0.0), 10)
     cuts = (cut, *(as_it_is(column) for column in COLUMNS[1:]))
     exact = np.zeros((cut.size, 2))
     np.add.at(exact, (cut.codes(codes[0]), codes[3]), 1)

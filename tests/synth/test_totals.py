@@ -19,7 +19,8 @@ from sfumato.synth._model.model import Model
 from sfumato.synth.columns.coarse import as_it_is
 from sfumato.synth.columns.fine import Fine
 from sfumato.synth.constraints import Constraints
-from sfumato.synth.totals import ColumnTotals
+from sfumato.synth.totals import ColumnTotals, _moves
+from sfumato.testing import seeded
 from synthetic import people, session_of
 
 _TOTALS = [Totals("sex", {"F": 310, "M": 150, None: 40}), Totals("member", {True: 499, False: 0, None: 1})]
@@ -43,6 +44,40 @@ def test_what_is_drawn_has_the_totals(method: str, tmp_path: Any) -> None:
     assert made.marginal(["sex"])["count"].to_pylist() == pytest.approx([310, 150, 40])
     sf.synth.save(made, tmp_path / "made.arrow")
     assert sf.synth.load(tmp_path / "made.arrow").sample(seed=1).equals(drawn)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_raking_depends_on_the_model_and_not_on_how_its_potentials_are_written(seed: int) -> None:
+    """What is added to one clique and taken from another is no change, however large it is."""
+    rng = simulation(seed)
+    sizes = tuple(int(size) for size in rng.integers(2, 9, 3))
+    domain, pairs = Domain(("a", "b", "c"), sizes), [(0, 1), (1, 2)]
+    plain = {clique: rng.normal(0, 1, domain.shape(clique)) for clique in [*pairs, (1,)]}
+    shift = rng.normal(0, rng.choice([1, 100, 10_000]), sizes[1])
+    written = dict(plain) | {(1,): plain[1,] - 2 * shift}
+    written |= {(0, 1): plain[0, 1] + shift, (1, 2): plain[1, 2] + shift[:, np.newaxis]}
+    counts = rng.integers(1, 50, sizes[rng.integers(0, 3)] if seed % 2 else sizes[2])
+    place = sizes.index(len(counts))
+    totals = ColumnTotals({place: counts})
+    one, other = (totals.raked(Model(domain, 100, tables)) for tables in (plain, written))
+    for clique in pairs:
+        np.testing.assert_allclose(one.marginal(clique), other.marginal(clique), atol=1e-5, rtol=1e-4)
+    np.testing.assert_allclose(other.marginal((place,)), counts, atol=1e-5)
+
+
+@pytest.mark.parametrize("workload", [None, [("age", "sex")], [("age", "member")]])
+def test_totals_that_are_nearly_true_leave_other_columns_as_they_are(workload: Any) -> None:
+    rows = people(2000)
+    sexes = Counter(rows["sex"].to_pylist())
+    totals = Totals("sex", {"F": sexes["F"] + 20, "M": sexes["M"] - 20, None: 0})
+    ages = np.array(rows["age"].to_pylist())
+    with session_of(rows) as session, seeded("nearly"):
+        ask: dict[str, Any] = {"epsilon": 2, "delta": 1e-9, "columns": ["age", "sex", "member"]}
+        made = sf.synth.fit(session, "people", constraints=["age >= 18", totals], workload=workload, **ask)
+    drawn = np.array([age for age in made.sample(seed=0)["age"].to_pylist() if age is not None])
+    cuts = [0, 30, 45, 60, 75, 100]
+    real, ours = (np.histogram(some, cuts)[0] / len(some) for some in (ages, drawn))
+    assert np.abs(real - ours).sum() / 2 < 0.1
 
 
 def _model(rng: Any) -> Model:
@@ -132,6 +167,11 @@ def test_cells_that_a_model_gives_next_to_nothing_come_back() -> None:
     raked = totals.raked(model)
     np.testing.assert_allclose(raked.marginal((0,)), [60, 40], atol=1e-3)
     np.testing.assert_allclose(raked.marginal((1,)), [99, 1], atol=1e-3)
+
+
+def test_counts_too_small_to_be_divided_by_are_lifted() -> None:
+    moves = _moves(np.array([10**9, 3, 0]), np.array([1e-320, 0.0, 7.0]))
+    assert moves.tolist() == [700.0, 700.0, -np.inf]
 
 
 def test_rows_are_shared_out_in_whole_numbers() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato._dataclasses import dataclass
 from sfumato.cli.commas import listed
 from sfumato.errors import InvalidParameter, InvalidValue, SourceUnusable
+from sfumato.render import without_password
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,13 +141,15 @@ def column_of(file: str, column: str, kind: Kind, *, skip_missing: bool) -> tupl
 
     from sfumato.anonymity.tables import columns_of
     from sfumato.engines import engine as open_engine
-    from sfumato.engines.sources import locate
+    from sfumato.engines.base import engine_of
 
-    with closing(open_engine()) as engine:
-        names, shown = list(engine.schema(file)), locate(file).shown
+    shown = f'The source "{without_password(file)[:200]}"'
+    with closing(open_engine(engine_of([file]))) as engine:
+        names = list(engine.schema(file))
         (place,) = columns_of(names, [column], shown)
         engine.attach("people", file, {names[place]: kind})
-        wanted = exp.select(exp.column(names[place], quoted=True)).from_(exp.to_table("people", quoted=True))
+        people = exp.Table(this=exp.to_identifier("people", quoted=True))
+        wanted = exp.select(exp.column(names[place], quoted=True)).from_(people)
         values = engine.fetch(wanted).column(0)
     missing = values.null_count
     if missing and not skip_missing:

@@ -121,7 +121,7 @@ def _facts(dataset: str | None, place: LedgerOptions, *, early: bool = False) ->
         if early and name not in {entry.name for entry in book.datasets()}:
             yield foreseen(catalog, name, ledger=book)
             return
-        engine = catalog.engine.open()
+        engine = catalog.engine.open(table.source for table in catalog.members(name))
 
         def session() -> Session | None:
             try:

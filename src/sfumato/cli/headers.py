@@ -60,8 +60,11 @@ def named(file: str, header: bool | None, *, quiet: bool) -> Naming:
         SourceUnusable: if the file is not there, or its first line is not UTF-8.
     """
     from sfumato.engines._csv import first_lines
+    from sfumato.engines.base import engine_of
     from sfumato.schema.headers import doubt_about, unique_names
 
+    if engine_of([file]) != "duckdb":
+        return Naming()
     lines = first_lines(file)
     if lines is None:
         return Naming()

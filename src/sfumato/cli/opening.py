@@ -81,7 +81,7 @@ def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
     all_is_loaded()
     catalog.admit(dataset)
     _own_ledger(catalog)
-    engine = catalog.engine.open()
+    engine = catalog.engine.open(table.source for table in catalog.members(dataset))
     try:
         ledger = Ledger.open(catalog.ledger, state=catalog.state)
         try:
@@ -278,7 +278,7 @@ def begun_ledger(config: Path | None, ledger: str | None, dataset: str, *, write
                 book = closing.enter_context(Ledger.open(where, state=state))
             chosen_by = None
             if write:
-                engine = catalog.engine.open()
+                engine = catalog.engine.open(table.source for table in members)
                 closing.callback(engine.close)
                 chosen_by = engine.dialect.digest.name
             declared = declaration_of(list(members))

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from datetime import time as clock
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TextIO
@@ -116,14 +117,14 @@ def spelled(text: str) -> str:
 
 
 def plain_json(value: Any) -> Any:
-    """The value in types that JSON has: exact numbers as the nearest float, days as 2024-05-31."""
+    """The value in types that JSON has: exact numbers as the nearest float, days and times as text."""
     if isinstance(value, Mapping):
         return {str(key): plain_json(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [plain_json(entry) for entry in value]
     if isinstance(value, Fraction | Decimal):
         return int(value) if Fraction(value).denominator == 1 else float(value)
-    if isinstance(value, date):
+    if isinstance(value, date | clock):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
         return None
@@ -138,13 +139,16 @@ def emit_json(value: Any, *, stream: TextIO | None = None) -> None:
 
 
 @contextmanager
-def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[float, str], None]]:
+def progress_bar(
+    what: str, *, done: float | None = 0.0, quiet: bool = False
+) -> Iterator[Callable[[float | None, str], None]]:
     """Show in a terminal how much of a long work is done, if it takes more than a second.
 
-    Gives what is to be told how much it is, from 0 to 1, and what is being done.
+    Gives what is to be told how much it is, from 0 to 1, and what is being done. Where nobody knows how much
+    it is, it is None: then there is no bar, and something turns.
     """
-    state = _State(what)
-    with _ticking(lambda elapsed, _turn: state.line(elapsed), quiet=quiet):
+    state = _State(what, done)
+    with _ticking(state.line, quiet=quiet):
         yield state.tell
 
 
@@ -165,29 +169,27 @@ def stages(*names: str, quiet: bool = False) -> Iterator[Callable[[], None]]:
 @contextmanager
 def spinner(text: str, *, quiet: bool = False) -> Iterator[None]:
     """Show in a terminal that work goes on, and for how long, if it takes more than a second."""
-
-    def line(elapsed: float, turn: int) -> str:
-        whole = encodable(_FRAMES, sys.stderr.encoding) == _FRAMES
-        frames = _FRAMES if whole else _ASCII_FRAMES
-        return f"{frames[turn % len(frames)]} {text}, {elapsed:.0f} s"
-
-    with _ticking(line, quiet=quiet):
+    with progress_bar(text, done=None, quiet=quiet):
         yield
 
 
 class _State:
     """How much of a work is done."""
 
-    def __init__(self, what: str) -> None:
-        self._told = (0.0, what)
+    def __init__(self, what: str, done: float | None) -> None:
+        self._told = (done, what)
 
-    def tell(self, done: float, what: str) -> None:
+    def tell(self, done: float | None, what: str) -> None:
         """It is so much now."""
-        self._told = (min(max(done, 0.0), 1.0), what)
+        self._told = (None if done is None else min(max(done, 0.0), 1.0), what)
 
-    def line(self, elapsed: float) -> str:
-        """It as a bar."""
+    def line(self, elapsed: float, turn: int) -> str:
+        """It as a bar, or as something that turns."""
         done, what = self._told
+        if done is None:
+            whole = encodable(_FRAMES, sys.stderr.encoding) == _FRAMES
+            frames = _FRAMES if whole else _ASCII_FRAMES
+            return f"{frames[turn % len(frames)]} {what}, {elapsed:.0f} s"
         filled = round(24 * done)
         return f"{'█' * filled}{'·' * (24 - filled)} {100 * done:3.0f} %  {what}, {elapsed:.0f} s"
 

@@ -21,6 +21,8 @@ from sfumato.render import key
 
 if TYPE_CHECKING:
     from sfumato.catalog import DraftTable
+    from sfumato.cli.headers import Naming
+    from sfumato.engines.base import SourceKind
     from sfumato.schema import ColumnType, PrivateTable
 
 __all__ = ["init", "schema"]
@@ -35,7 +37,10 @@ _PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the numbers of rows that
 @reported
 def init(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Files, globs, folders, or file.duckdb::table.")
+        list[str],
+        typer.Argument(
+            metavar="FILE", help="Files, globs, folders, file.duckdb::table, or postgresql://…::schema.table."
+        ),
     ],
     unit: Annotated[
         str | None, typer.Option("--unit", metavar="COLUMN", help='Whose privacy is protected, or "row".')
@@ -59,7 +64,6 @@ def init(
     """Write a commented sfumato.toml for your files, from names and types alone."""
     from sfumato.catalog import DraftTable, draft, write_new
     from sfumato.catalog.write import table_name
-    from sfumato.engines import engine as open_engine
     from sfumato.numeric.exact import delta_of, positive
 
     if epsilon is not None:
@@ -68,11 +72,11 @@ def init(
         delta_of(delta)
     namings = [named(file, header, quiet=json_) for file in files]
     tables: list[DraftTable] = []
-    with spinner("looking at the columns", quiet=json_), closing(open_engine()) as engine:
+    with spinner("looking at the columns", quiet=json_):
         for file, naming in zip(files, namings, strict=True):
             columns = {
                 column: kind
-                for column, kind in engine.schema(naming.source(file)).items()
+                for column, kind in _columns(file, naming).items()
                 if column == unit or not _PANDAS_INDEX.fullmatch(column)
             }
             if not columns:
@@ -137,6 +141,15 @@ def init(
     say(f"  sfumato validate{flag}")
     say(f"  sfumato schema{flag}")
     say(f'  sfumato quote "SELECT COUNT(*) AS n FROM {tables[0].name}" --epsilon 0.1{flag}')
+
+
+def _columns(file: str, naming: Naming) -> dict[str, SourceKind]:
+    """The columns of a source, as the engine that its address names tells them."""
+    from sfumato.engines import engine as open_engine
+    from sfumato.engines.base import engine_of
+
+    with closing(open_engine(engine_of([file]))) as engine:
+        return engine.schema(naming.source(file))
 
 
 def _roles(draft: DraftTable) -> dict[str, str]:
@@ -236,6 +249,7 @@ def _values(kind: ColumnType) -> str:
         "int": "no bounds: not summable",
         "float": "no bounds: not summable",
         "date": "no bounds",
+        "timestamp": "no bounds",
         "text": "any text",
     }.get(data["type"], "")
 

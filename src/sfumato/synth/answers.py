@@ -110,5 +110,5 @@ def _told(column: Fine, cells: NDArray[np.int64]) -> str | None:
             return str(column.values[known[0]])
         return "others" if not column.folds or known[-1] == column.known - 1 else "rarer ones"
     ends = column.edges(int(known[0]), int(known[-1]))
-    low, high = (shown(end) if column.kind != "date" else str(end) for end in ends)
+    low, high = (shown(end) if column.kind in ("integer", "float") else str(end) for end in ends)
     return low if low == high else f"{low} to {high}"

@@ -72,15 +72,15 @@ def check(
     Args:
         session: Whose ledger pays.
         synthesizer: The model, from `fit` or `load`.
-        table: The rows that it is held against, as `fit` takes them; None: the table that it was fitted on.
+        table: The rows that it is held against, as `fit` takes them; None: those that it was fitted on.
         epsilon: What the check costs.
         delta: Likewise; None: what the budget spares for a question.
         workload: Sets of columns, or a dictionary of them with weights; None: all pairs.
         parameters: With a text, values for its `?`, `$1` and `$name`.
 
     Raises:
-        InvalidParameter: if the table lacks columns of the model or declares them otherwise, or the sets have
-            too many cells; nothing was spent.
+        InvalidParameter: if the table lacks columns of the model or declares them otherwise, the sets have
+            too many cells, or nobody says which rows; nothing was spent.
         QueryRefused: for rows that cannot be read; nothing was spent.
         BudgetExceeded: if it does not fit; nothing was spent or read.
 
@@ -262,12 +262,9 @@ def _planned(
 ) -> CheckPlan:
     if not isinstance(session, Session) or not isinstance(synthesizer, Synthesizer):
         raise InvalidParameter("A check takes a session and a synthesizer: sf.synth.check(session, made, …).")
-    if rows is None and synthesizer.table not in session.tables:
-        raise InvalidParameter(
-            f"The session has no table {synthesizer.table[:60]!r}, which the model is of: name the rows to "
-            "hold it against."
-        )
-    wanted = rows_wanted(session, synthesizer.table if rows is None else rows, parameters)
+    if rows is None:
+        rows, parameters = _fitted(session, synthesizer)
+    wanted = rows_wanted(session, rows, parameters)
     for column in synthesizer.columns:
         if not _is_declared_so(column, fine(wanted.column(column.name))):
             raise InvalidParameter(
@@ -282,6 +279,21 @@ def _planned(
     weights = tuple(parts_of([weight for _, weight in listed]))
     # What the model cannot work out is refused here, before it is paid.
     return CheckPlan(wanted, synthesizer, cliques, weights, chances_of(synthesizer, cliques))
+
+
+def _fitted(session: Session, synthesizer: Synthesizer) -> tuple[Any, Any]:
+    """The rows that a model was fitted on, as they were asked for, and the parameters of their text."""
+    table = synthesizer.table[:60]
+    if synthesizer.table not in session.tables:
+        raise InvalidParameter(
+            f"The session has no table {table!r}, which the model is of: name the rows to hold it against."
+        )
+    if synthesizer.asked is None:
+        raise InvalidParameter(
+            f"The model is of a part of {table!r}, and its file does not say which: name the rows to hold it "
+            "against, as the fit did."
+        )
+    return synthesizer.asked
 
 
 def _purchase(

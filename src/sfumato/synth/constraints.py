@@ -15,6 +15,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.expressions.names import in_sql, nearest
+from sfumato.plan.expressions.size import check_size
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
 from sfumato.random import Simulation
 from sfumato.sql.read.expressions import parse_expression
@@ -23,11 +24,19 @@ from sfumato.sql.text.quiet import quiet
 from sfumato.synth._model.domain import Clique
 from sfumato.synth._rules.rules import Condition, Follows, Rule, rule_from_data
 from sfumato.synth._rules.settling import Drawing
-from sfumato.synth._rules.tables import MOST_TRIED, combined, groups_of, merged, room
+from sfumato.synth._rules.tables import (
+    MOST_TRIED,
+    check_number,
+    check_steps,
+    combined,
+    groups_of,
+    merged,
+    room,
+)
 from sfumato.synth._rules.values import Points, facts_of_columns, points
 from sfumato.synth.columns.coarse import WIDE, Coarse, as_it_is
 from sfumato.synth.columns.fine import Fine
-from sfumato.synth.totals import ColumnTotals, Totals, counted
+from sfumato.synth.totals import MOST_ROWS, ColumnTotals, Totals, counted
 
 __all__ = ["Constraint", "Constraints", "Determines", "Never", "Totals"]
 
@@ -121,6 +130,7 @@ class Constraints:
         Raises:
             InvalidParameter: if they contradict each other or have too many cells.
         """
+        check_number(self.rules)
         for rule in self.rules:
             many = math.prod(len(self._points[name].cells) for name in rule.names)
             if many > MOST_TRIED:
@@ -128,6 +138,7 @@ class Constraints:
                     f"The constraint {rule.text[:80]} has {many:,} combinations of values, and at most "
                     f"{MOST_TRIED:,} are tried: name fewer columns in it, or declare fewer values."
                 )
+        check_steps(self.rules, self._points)
         for names, rules in groups_of(self.rules):
             every = {name: np.arange(len(self._points[name].cells)) for name in names}
             for name in names:  # one that could only be missing is a contradiction, though NULL passes
@@ -191,20 +202,20 @@ class Constraints:
         Raises:
             InvalidParameter: if it holds something else.
         """
+        check_number(data)
         rules, totals = list[Rule](), dict[int, NDArray[np.int64]]()
         for one in data:
             match one:
                 case ["totals", int(place), list(counts)] if 0 <= place < len(columns):
                     totals[int(place)] = np.array(counts, np.int64)
                 case _:
-                    rules.append(rule_from_data(one))
+                    rules.append(_read_back(rule_from_data(one), columns))
         if any(
-            counts.shape != (columns[place].size,) or (counts < 0).any() for place, counts in totals.items()
+            counts.shape != (columns[place].size,) or (counts < 0).any() or (counts > MOST_ROWS).any()
+            for place, counts in totals.items()
         ):
             raise InvalidParameter("This is not a stored constraint.")
         found = cls(columns, rules, ColumnTotals(totals))
-        if {name for rule in found.rules for name in rule.names} - set(found._place):
-            raise InvalidParameter("This is not a stored constraint.")
         found.check()
         return found
 
@@ -273,11 +284,39 @@ def condition(text: str, columns: Sequence[Fine]) -> Expression:
         clauses = {name for name, value in select.args.items() if value}
         if not clauses <= {"kind", "expressions", "from_", "from", "where"}:
             raise InvalidParameter(f"{text[:80]!r} is more than a condition. {_FORM}")
-        facts = facts_of_columns(columns)
-        expression = parse_expression(select.args["where"].this, facts)
-    if facts_of(expression, facts).kind not in ("boolean", None):
-        raise InvalidParameter(f"{text[:80]!r} is neither true nor false. {_FORM}")
+        expression = parse_expression(select.args["where"].this, facts_of_columns(columns))
+    _check_condition(text, expression, columns)
     return expression
+
+
+def _check_condition(text: str, expression: Expression, columns: Sequence[Fine]) -> None:
+    """Refuse what is neither true nor false, or too large to be tried.
+
+    Raises:
+        QueryRefused: if a function does not take what it is given, or the whole is too large.
+        InvalidParameter: if it is no condition.
+    """
+    check_size(expression)
+    if facts_of(expression, facts_of_columns(columns)).kind not in ("boolean", None):
+        raise InvalidParameter(f"{text[:80]!r} is neither true nor false. {_FORM}")
+
+
+def _read_back(rule: Rule, columns: Sequence[Fine]) -> Rule:
+    """A rule that was read from a file, held to what can be declared.
+
+    Raises:
+        QueryRefused: if it is no condition over these columns.
+        InvalidParameter: likewise.
+    """
+    for name in rule.names:
+        _column(name, columns)
+    if isinstance(rule, Follows):
+        _followed(Determines(rule.by, rule.column, dict(rule.mapping)), columns)
+    elif isinstance(rule, Condition):
+        _check_condition(rule.text, rule.expression, columns)
+    if not rule.names:
+        raise InvalidParameter("This is not a stored constraint.")
+    return rule
 
 
 def _parts(expression: Expression) -> Iterator[Expression]:

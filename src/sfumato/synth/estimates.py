@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,8 @@ import pyarrow as pa
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.columns import from_list, from_numbers, kind_of
 from sfumato.numeric.exact import Rational, as_fraction
-from sfumato.plan.expressions.names import NotAList
-from sfumato.plan.expressions.tree import Expression
+from sfumato.plan.expressions.names import NotAList, in_sql
+from sfumato.plan.expressions.tree import Call, Expression, Literal, names_of
 from sfumato.render import between, definitions, html_table, key, shown, text_table
 from sfumato.synth._asked.figures import Figure
 from sfumato.synth._asked.question import Question, connected, read
@@ -40,7 +41,8 @@ class Estimated(NotAList):
     declared bounds, as often as its confidence says, for each number by itself and whatever the rows are. It
     follows from noisy counts alone. Where these do not cover the columns asked about there is none: nobody
     knows how far off the model is there, unless that was bought (`sf.synth.check`), and a figure of `report`
-    may not say it, since it is not paid for.
+    may not say it, since it is not paid for. Of a text whose values the fit found, the value that stands for
+    all others, such as `others`, means these in a question too.
 
     Attributes:
         table: Keys and estimates, as the model has them.
@@ -58,9 +60,17 @@ class Estimated(NotAList):
         figures: Mapping[str, Sequence[Figure]],
         *,
         rows: str,
+        folded: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Made by `Synthesizer.estimate`; `rows` says which rows it is about."""
-        self._question, self._figures, self._rows = question, figures, rows
+        """Made by `Synthesizer.estimate`.
+
+        Args:
+            question: What is asked.
+            figures: The numbers of each column.
+            rows: Which rows it is about, in words.
+            folded: By column, the text that the question names and that stands for all that were not found.
+        """
+        self._question, self._figures, self._rows, self._folded = question, figures, rows, folded
         self.estimands = {name: question.estimands[name] for name in figures}
         self.notes = {name: _together(own) for name, own in figures.items()}
         self.table = self._shown({name: [(name, [f.value for f in own])] for name, own in figures.items()})
@@ -179,6 +189,10 @@ class Estimated(NotAList):
             else f"{', '.join(name for name in self.notes if self.notes[name] == note)}: {note}."
             for note in notes
         ]
+        said += [
+            f"As a value of {in_sql(name)}, {text!r} is all texts that the fit did not find."
+            for name, text in self._folded.items()
+        ]
         said.append(f"It is about {self._rows}.")
         if any(figure.is_by_check for own in self._figures.values() for figure in own):
             said.append("Intervals by a check are about the rows that the check read.")
@@ -240,7 +254,30 @@ def estimated(
         ]
         for name, aggregate in question.aggregates.items()
     }
-    return Estimated(question, figures, rows=rows)
+    return Estimated(question, figures, rows=rows, folded=_folded(question, columns))
+
+
+def _folded(question: Question, columns: Sequence[Fine]) -> dict[str, str]:
+    """The texts that a question names and that stand for all others of a column, by column."""
+    asked = [
+        *question.conditions,
+        *(condition for group in question.groups for condition in group.conditions),
+        *(call.argument for call in question.aggregates.values() if call.argument is not None),
+    ]
+    named = {name for expression in asked for name in names_of(expression)}
+    texts = {text for expression in asked for text in _texts(expression)}
+    own = (column for column in columns if column.folds and column.name in named)
+    return {column.name: column.values[-1] for column in own if column.values and column.values[-1] in texts}
+
+
+def _texts(expression: Expression) -> Iterator[Any]:
+    """All constants in an expression that are texts."""
+    if isinstance(expression, Literal):
+        if isinstance(expression.value, str):
+            yield expression.value
+    elif isinstance(expression, Call):
+        for argument in expression.arguments:
+            yield from _texts(argument)
 
 
 class Parts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 
 from sfumato._files import write_whole
 from sfumato.errors import InvalidParameter, InvalidValue
+from sfumato.synth._rules.tables import TooMuch
 from sfumato.synth.columns.fine import Fine
 from sfumato.synth.columns.ids import Id
 from sfumato.synth.constraints import Constraints
 from sfumato.synth.linked_tables import LinkedReleased, SyntheticTables
 from sfumato.synth.linking import Link
 from sfumato.synth.released import Released
-from sfumato.synth.stored import check_columns, check_released, price_of
+from sfumato.synth.stored import check_columns, check_ids, check_linked, check_released, price_of
 from sfumato.synth.synthesizer import Synthesizer
 
-__all__ = ["load", "load_tables", "save"]
+__all__ = ["load", "load_any", "load_tables", "save"]
 
 _FORMAT, _LINKED, _VERSION = "sfumato synthesizer", "sfumato synthesizer of two tables", 1
 _SCHEMA = pa.schema(
@@ -69,6 +70,7 @@ def save(synthesizer: Synthesizer | SyntheticTables, path: str | os.PathLike[str
             "unit": synthesizer.unit,
             "ids": [list(one) for one in synthesizer.ids],
             "constraints": synthesizer.constraints.to_data(),
+            "whole": synthesizer.asked == (synthesizer.table, None),
         }
     _write(path, facts, synthesizer.released.to_arrays())
 
@@ -89,8 +91,11 @@ def load(path: str | os.PathLike[str]) -> Synthesizer:
         released = Released.from_arrays(tuple(column.name for column in columns), arrays)
         constraints = Constraints.from_data(columns, facts["constraints"])
         check_released(released, columns, constraints)
+        ids = [Id(*one) for one in facts.get("ids", [])]
+        check_ids(ids, columns)
+        table = str(facts["table"])
         return Synthesizer(
-            table=str(facts["table"]),
+            table=table,
             columns=columns,
             method=str(facts["method"]),
             epsilon=epsilon,
@@ -99,7 +104,8 @@ def load(path: str | os.PathLike[str]) -> Synthesizer:
             unit=str(facts["unit"]),
             receipt=None,
             constraints=constraints,
-            ids=[_id(one) for one in facts.get("ids", [])],
+            ids=ids,
+            asked=(table, None) if facts.get("whole") is True else None,
         )
 
 
@@ -112,10 +118,8 @@ def load_tables(path: str | os.PathLike[str]) -> SyntheticTables:
     with _reading(path, _LINKED) as (facts, arrays):
         epsilon, delta = price_of(facts)
         link = Link.from_dict(facts["link"])
-        check_columns(link.columns)
         released = LinkedReleased.from_arrays(link, arrays)
-        check_released(released.joined, link.columns, Constraints(link.columns))
-        check_released(released.childless, link.parents, Constraints(link.parents))
+        check_linked(released, link)
         return SyntheticTables(
             link=link,
             method=str(facts["method"]),
@@ -124,6 +128,20 @@ def load_tables(path: str | os.PathLike[str]) -> SyntheticTables:
             released=released,
             receipt=None,
         )
+
+
+def load_any(path: str | os.PathLike[str]) -> Synthesizer | SyntheticTables:
+    """What `save` wrote, of one table or of two.
+
+    Raises:
+        InvalidValue: if the file holds neither.
+    """
+    try:
+        return load(path)
+    except InvalidValue as refused:
+        with suppress(InvalidValue):
+            return load_tables(path)
+        raise refused from None
 
 
 def _write(path: str | os.PathLike[str], facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -157,15 +175,10 @@ def _reading(
         yield facts, {line["name"]: _array(line) for line in table.to_pylist()}
     except OSError:
         raise InvalidValue(f"{place} cannot be read: no such file.") from None
+    except TooMuch as refused:
+        raise InvalidValue(f"{place} cannot be read. {refused}") from None
     except Exception:  # a file may hold anything, and whatever is wrong with it is said in one way
         raise InvalidValue(f"{place} holds no synthesizer of this version of Sfumato.") from None
-
-
-def _id(said: Any) -> Id:
-    name, kind, place = said
-    if kind not in ("integer", "text") or int(place) < 0:
-        raise ValueError("no column that names rows")
-    return Id(str(name), kind, int(place))
 
 
 def _line(name: str, array: NDArray[Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from sfumato.session.reading import RowsRead
 from sfumato.synth.fitting import released
 from sfumato.synth.planning import SynthPlan, planned
 from sfumato.synth.released import Released
+from sfumato.synth.totals import Totals
 
 __all__ = ["SynthFit", "fits", "plan_of", "read_of", "released_line"]
 
@@ -129,9 +130,18 @@ def fits() -> tuple[SynthFit, ...]:
         _fit("fixed: a triple, one more", rows, few, [[1], [1], [0]], method="fixed", **triple),
         _fit("wide: three columns, one more", rows, few, [[1], [1], [0]], method="wide", columns=three),
         _fit(
+            "adaptive: totals and a rule that rows break, one more",
+            rows,
+            few,
+            [[1], [0], [0]],
+            method="adaptive",
+            columns=three,
+            constraints=[Totals("sex", {"F": 90, "M": 10}), "member OR stage > 0"],
+        ),
+        _fit(
             "mst: many cells, somebody with three rows",
             several,
-            [[0, 1, 1, 0], [7, 12, 64, 7]],
+            [[0, 1, 1, 0], [7, 12, 30, 7]],
             [[0] * 3, [70] * 3],
             method="mst",
             columns=["sex", "age"],
@@ -215,7 +225,7 @@ def released_line(found: Released, texts: Mapping[int, Sequence[str]]) -> NDArra
                 counts = marginal.values.sum(axis=rest)
                 weight = counts.size / (marginal.values.size * marginal.sigma**2)
                 sums, weights = sums + weight * counts, weights + weight
-        fine = found.fine[at].values if at in found.fine else np.zeros(len(cut.place))
+        fine = found.fine[at].cells if at in found.fine else np.zeros(len(cut.place))
         told = np.array(
             [cut.place, cut.weight, model.marginal((at,))[cut.place], (sums / weights)[cut.place], fine]
         )

@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.fits.meter import Meter, Total, price
-from sfumato.fits.paying import delta_of, gaussian_purchase, note_of, units_told
+from sfumato.fits.paying import ON_RECORD, delta_of, gaussian_purchase, note_of, units_told
 from sfumato.fits.searching import gate_of, search_price
 from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, show
-from sfumato.synth._model.domain import Domain, Marginal
+from sfumato.synth._model.domain import Domain
 from sfumato.synth._private.cells import Cells
+from sfumato.synth._private.densities import scales_of
 from sfumato.synth._private.texts import complete, found_texts, least_units
-from sfumato.synth.columns.coarse import WIDE, as_it_is, coarse
+from sfumato.synth.columns.coarse import WIDE, affordable, as_it_is, coarse
+from sfumato.synth.columns.scales import Scales
 from sfumato.synth.methods.base import Learned, Told, silent
-from sfumato.synth.methods.independent import measured
 from sfumato.synth.planning import SynthPlan, planned
 from sfumato.synth.released import Released, knowing
 from sfumato.synth.synthesizer import Synthesizer
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
     from sfumato.session import Session
     from sfumato.session.reading import RowsRead
 
-__all__ = ["SynthQuote", "fit", "quote", "released"]
+__all__ = ["SynthQuote", "fit", "purchase_of", "quote", "released"]
 
 _DENSITIES, _SIZES, _SEARCHES = Fraction(6, 100), Fraction(2, 100), Fraction(6, 100)
+_LATER = Fraction(1, 4)  # about what later counts of all columns take, whatever the method
 _WIDTH = 80
 _MEMORY = 64
 
@@ -113,7 +115,7 @@ def fit(
         parameters=parameters,
         constraints=constraints,
     )
-    wanted, _ = _purchase(session, table, plan, epsilon, delta, told)
+    wanted, _ = purchase_of(session, table, plan, epsilon, delta, told)
     return Synthesizer.of(plan, session.buy(wanted))
 
 
@@ -143,7 +145,7 @@ def quote(
         parameters=parameters,
         constraints=constraints,
     )
-    wanted, spare = _purchase(session, table, plan, epsilon, delta)
+    wanted, spare = purchase_of(session, table, plan, epsilon, delta)
     assert wanted.memo.epsilon is not None
     assert wanted.memo.delta is not None
     paid, risk = _price(wanted.memo.epsilon, wanted.memo.delta, searches=plan.searches)
@@ -159,6 +161,7 @@ def quote(
         note=note_of(session, wanted),
         delta_told="" if spare is None else spare.told,
         least_units=least_units(plan.columns, meter, plan.wanted.max_rows, _SEARCHES),
+        is_auto=plan.wanted.has_units and session.tables[plan.wanted.table].unit.auto,
     )
 
 
@@ -178,6 +181,7 @@ class SynthQuote:
         delta_told: Where delta comes from, if nobody named it.
         least_units: About how many units must have a text that nobody listed for it to be shown; None: all
             values are declared.
+        is_auto: Whether nobody said how many rows of a unit are read: a profile chooses for questions alone.
     """
 
     table: str
@@ -190,6 +194,12 @@ class SynthQuote:
     note: str
     delta_told: str = ""
     least_units: float | None = None
+    is_auto: bool = False
+
+    @property
+    def on_record(self) -> bool:
+        """Whether the same was paid before, so that it is free."""
+        return self.note.startswith(ON_RECORD)
 
     def __str__(self) -> str:
         """Such as `A synthetic people, 4 columns, adaptive: epsilon 1, delta 1e-09 for the whole fit`."""
@@ -198,6 +208,8 @@ class SynthQuote:
         cost = f"epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}{told}"
         said = f"A synthetic {self.table}, {many}, {self.method}: {cost} for the whole fit."
         rows, texts = units_told(self.max_rows), ""
+        if self.is_auto:
+            rows += ' (max_rows = "auto" is for questions: declare a number to read more.)'
         if self.least_units is not None:
             whose = "rows" if self.max_rows is None else "units"
             texts = f"Texts that nobody listed are shown from about {self.least_units:,.0f} {whose} on."
@@ -207,7 +219,7 @@ class SynthQuote:
         return str(self)
 
 
-def _purchase(
+def purchase_of(
     session: Session,
     table: Any,
     plan: SynthPlan,
@@ -215,6 +227,11 @@ def _purchase(
     delta: Rational | None,
     told: Told = silent,
 ) -> tuple[Purchase[Kept], Spare | None]:
+    """The one purchase of a fit, and where its delta comes from if nobody named it.
+
+    Raises:
+        InvalidParameter: if there is no delta, the price is invalid, or the budget takes no search for texts.
+    """
     point, spare = delta_of(session, plan.wanted.table, delta)
     paid, risk = _price(epsilon, point, searches=plan.searches)
     if risk:
@@ -296,15 +313,17 @@ def released(plan: SynthPlan, read: RowsRead, meter: Meter, told: Told = silent)
         sizes = meter.noisy(unit_sizes(read, plan.wanted.max_rows), _SIZES)
     del read  # while the model is made, rows are in memory once: as cells
     wide = [place for place, column in enumerate(columns) if column.size > WIDE]
-    cuts, fine = [as_it_is(column) for column in columns], dict[int, Marginal]()
+    cuts, fine = [as_it_is(column) for column in columns], dict[int, Scales]()
     if wide:
         share -= _DENSITIES
         domain = Domain(tuple(column.name for column in columns), tuple(column.size for column in columns))
         every, each = Cells(domain, codes, max_rows=most, exchange=exchange), _DENSITIES / len(wide)
+        later = meter.sigma(most, _LATER / len(columns))
         for place in wide:
-            fine[place] = counts = measured(every, meter, (place,), each)
-            allowed = plan.constraints.allowed(place)
-            cuts[place] = coarse(columns[place], counts.values, counts.sigma, WIDE, allowed)
+            column = columns[place]
+            fine[place] = scales = scales_of(every, meter, place, column, each)
+            bins = affordable(scales, later, WIDE) if column.is_ordered else WIDE
+            cuts[place] = coarse(column, scales, bins, plan.constraints.allowed(place))
         del every
     cells = Cells(
         Domain(tuple(column.name for column in columns), tuple(cut.size for cut in cuts)),

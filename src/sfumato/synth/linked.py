@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.fits.meter import Meter
-from sfumato.fits.paying import gaussian_purchase, note_of, priced
+from sfumato.fits.paying import ON_RECORD, gaussian_purchase, note_of, priced
 from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, show
 from sfumato.session.rows_wanted import Plain, Texts
 from sfumato.synth._model.domain import Domain
+from sfumato.synth._private.densities import scales_of
 from sfumato.synth._private.families import Families
 from sfumato.synth._private.texts import complete
-from sfumato.synth.columns.coarse import Coarse, as_it_is, coarse
+from sfumato.synth.columns.coarse import Coarse, affordable, as_it_is, coarse
+from sfumato.synth.columns.scales import Scales
 from sfumato.synth.linked_tables import LinkedReleased, SyntheticTables
 from sfumato.synth.linking import LinkedPlan, linked_plan
 from sfumato.synth.methods.base import Told, silent
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["TablesQuote", "linked_released", "quote_tables", "tables"]
 
 _NUMBERS, _DENSITIES, _CHILDLESS = Fraction(3, 100), Fraction(6, 100), Fraction(8, 100)
+_LATER = Fraction(1, 4)  # about what later counts of all columns take, whatever the method
 _WIDTH = 80
 _MEMORY = 64
 
@@ -153,6 +156,11 @@ class TablesQuote:
     note: str
     delta_told: str = ""
 
+    @property
+    def on_record(self) -> bool:
+        """Whether the same was paid before, so that it is free."""
+        return self.note.startswith(ON_RECORD)
+
     def __str__(self) -> str:
         """Such as `Synthetic patients with their visits, 9 columns, adaptive: epsilon 1, …`."""
         told = f" ({self.delta_told})" if self.delta_told else ""
@@ -229,9 +237,10 @@ def linked_released(plan: LinkedPlan, read: RowsRead, meter: Meter, told: Told =
     share = 1 - _NUMBERS
     limits = [link.bins(column) for column in link.columns]
     wide = [place for place, column in enumerate(link.columns) if column.size > limits[place]]
-    cuts = [as_it_is(column) for column in link.columns]
+    cuts, later = [as_it_is(column) for column in link.columns], meter.sigma(1, _LATER / len(limits))
     if many in wide:
-        cuts[many] = coarse(link.number, numbers[1:], meter.sigma(1, _NUMBERS), limits[many])
+        scales = Scales(link.most, (numbers[1:],), meter.sigma(1, _NUMBERS))
+        cuts[many] = coarse(link.number, scales, affordable(scales, later, limits[many]))
         wide.remove(many)
     if wide:
         share -= _DENSITIES
@@ -240,8 +249,10 @@ def linked_released(plan: LinkedPlan, read: RowsRead, meter: Meter, told: Told =
         parents = families.every(Domain(whole.names[:many], whole.sizes[:many]))
         joined = families.joined(whole, [cut.place for cut in map(as_it_is, link.columns)])
         for place in wide:
-            counts = meter.noisy((parents if place < many else joined).counts((place,)), each)
-            cuts[place] = coarse(link.columns[place], counts, meter.sigma(1, each), limits[place])
+            column, cells = link.columns[place], parents if place < many else joined
+            scales = scales_of(cells, meter, place, column, each)
+            bins = affordable(scales, later, limits[place]) if column.is_ordered else limits[place]
+            cuts[place] = coarse(column, scales, bins)
     share -= _CHILDLESS
     places = [cut.place for cut in cuts]
     first = _domain(plan, cuts[:many])

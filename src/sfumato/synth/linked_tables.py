@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -20,6 +21,8 @@ from sfumato.synth.linking import Link
 from sfumato.synth.released import Released
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from sfumato.ledger import Receipt
     from sfumato.synth.columns.coarse import Coarse
     from sfumato.synth.columns.fine import Fine
@@ -29,6 +32,7 @@ __all__ = ["LinkedReleased", "SyntheticTables"]
 _MOST_ROWS = 10**9
 _MOST_CELLS = 10**6
 _WIDTH = 80
+_PANELS = 24
 
 
 class LinkedReleased(NamedTuple):
@@ -200,6 +204,32 @@ class SyntheticTables:
             for place, values, codes in zip(clique, held, places, strict=True)
         }
         return pa.table({name: found[name] for name in listed} | {"count": counts.ravel()})
+
+    def picture(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """How many rows the model gives each value or bin of each column, the first 24 of them.
+
+        Args:
+            path: Where to write it, .png or .svg; None: nowhere.
+        """
+        from sfumato.plots import column_counts
+
+        found = dict[str, tuple[list[object], list[float]]]()
+        spans = dict[str, list[tuple[float, float] | None]]()
+        columns = self.link.columns[:_PANELS]
+        for column, cut in zip(columns, self.released.joined.cuts, strict=False):
+            told = self.marginal([column.name])
+            found[column.name] = told[column.name].to_pylist(), told["count"].to_pylist()
+            if column.is_ordered and column != self.link.number:  # whose 0 is no cell of its own
+                spans[column.name] = cut.spans(column)
+        return column_counts(
+            found,
+            spans=spans,
+            dates=[column.name for column in columns if column.kind in ("date", "timestamp")],
+            title=f"Synthetic {self.link.parent} with their {self.link.child}: rows by column",
+            note=f"By the model, epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}. "
+            "Of numbers and dates, areas are rows.",
+            path=path,
+        )
 
     def _numbers(self) -> NDArray[np.float64]:
         """How many children a parent has on average in each cell of the number."""

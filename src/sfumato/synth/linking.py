@@ -202,7 +202,8 @@ def _pair(session: Session, tables: Any) -> tuple[PrivateTable, PrivateTable]:
     if second.unit.table == first.name:
         return first, second
     points = first.unit.table == second.name
-    return (second, first) if points or first.unit.max_rows > second.unit.max_rows else (first, second)
+    most, other = ((one.unit.auto, one.unit.max_rows) for one in found)
+    return (second, first) if points or most > other else (first, second)
 
 
 def _pairs(parent: PrivateTable, child: PrivateTable) -> tuple[tuple[str, str], ...]:
@@ -218,21 +219,35 @@ def _pairs(parent: PrivateTable, child: PrivateTable) -> tuple[tuple[str, str], 
         and ids[0] == ids[1]
     ):
         return ((ids[0], ids[0]),)
+    reason = f"Nothing says which row of {parent.name} a row of {child.name} belongs to"
     raise InvalidParameter(
-        f"Nothing says which row of {parent.name} a row of {child.name} belongs to: declare it, "
-        f'unit=sf.PrivacyUnit.via("{parent.name}", on={{"a column of {child.name}": "the key of '
-        f'{parent.name}"}}, max_rows=20).'
+        f'{reason}: declare it, unit=sf.PrivacyUnit.via("{parent.name}", on={{"a column of {child.name}": '
+        f'"the key of {parent.name}"}}, max_rows=20).'
+    ).in_shell(
+        f'{reason}: name both by the same column of people, or write unit = {{ via = "{parent.name}", on = '
+        f"{{ … }} }} into [tables.{child.name}] of sfumato.toml."
     )
 
 
 def _check_limits(parent: PrivateTable, child: PrivateTable) -> None:
-    if parent.unit.max_rows != 1:
+    if child.unit.auto:
+        reason = f"Nothing says how many rows of {parent.name} and {child.name} one unit has at most"
         raise InvalidParameter(
-            f"A unit has one row of {parent.name} in a fit of two tables: declare its unit with max_rows=1."
+            f"{reason}: declare max_rows=1 for the table with one row each, and a number such as max_rows=20 "
+            'for the other; "auto" is for questions.'
+        ).in_shell(
+            f"{reason}: in sfumato.toml, write max_rows = 1 for the table with one row each, and a number "
+            'such as max_rows = 20 for the other; "auto" is for questions.'
+        )
+    if parent.unit.max_rows != 1:
+        reason = f"A unit has one row of {parent.name} in a fit of two tables"
+        raise InvalidParameter(f"{reason}: declare its unit with max_rows=1.").in_shell(
+            f"{reason}: write max_rows = 1 into [tables.{parent.name}] of sfumato.toml."
         )
     if child.unit.max_rows > MOST_CHILDREN:
-        raise InvalidParameter(
-            f"A parent can have {MOST_CHILDREN:,} rows of {child.name} at most: declare a smaller max_rows."
+        reason = f"A parent can have {MOST_CHILDREN:,} rows of {child.name} at most"
+        raise InvalidParameter(f"{reason}: declare a smaller max_rows.").in_shell(
+            f"{reason}: write max_rows = 20, or what is usual, into [tables.{child.name}] of sfumato.toml."
         )
 
 
@@ -264,10 +279,13 @@ def _columns(
     for column in found:
         listed = column.values is not None or column.type == "boolean"
         if not listed and (column.lower is None or column.upper is None):
+            reason = f"Nothing says which values '{table}.{column.name[:60]}' can have"
             raise InvalidParameter(
-                f"Nothing says which values '{table}.{column.name[:60]}' can have: declare bounds or a list, "
-                'such as sf.Int(0, 120) or sf.Enum("a", "b"), or leave the column out with '
-                f'columns={{"{table}": […]}}.'
+                f'{reason}: declare bounds or a list, such as sf.Int(0, 120) or sf.Enum("a", "b"), or leave '
+                f'the column out with columns={{"{table}": […]}}.'
+            ).in_shell(
+                f"{reason}: declare bounds or a list in sfumato.toml, such as lower = 0, upper = 120 or "
+                f'type = "enum", values = ["a", "b"]; or leave it out, --without {table}.{column.name[:60]}.'
             )
     return tuple(fine(replace(column, name=f"{table}.{column.name}")) for column in found)
 

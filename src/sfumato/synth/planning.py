@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_fraction, as_integer
-from sfumato.plan.expressions.names import nearest
+from sfumato.plan.expressions.names import in_sql, nearest
 from sfumato.session import Session
 from sfumato.session.rows_wanted import RowsTaken, RowsWanted, rows_wanted
 from sfumato.synth._model.domain import Clique, Domain
@@ -43,6 +43,7 @@ class SynthPlan:
         unit: The name of the column that says whose a row is; empty: there is none.
         constraints: What holds in every row that is drawn.
         ids: Columns that are not read, whose values are made anew.
+        asked: The rows as they were asked for, and the parameters of their text.
     """
 
     wanted: RowsWanted
@@ -52,6 +53,7 @@ class SynthPlan:
     unit: str
     constraints: Constraints
     ids: tuple[Id, ...] = ()
+    asked: tuple[Any, Any] = (None, None)
 
     @property
     def taken(self) -> RowsTaken:
@@ -96,7 +98,10 @@ def planned(
     """
     if not isinstance(session, Session):
         raise InvalidParameter("A fit takes a session: sf.synth.fit(session, epsilon=1).")
-    wanted = rows_wanted(session, _rows(session, rows), parameters)
+    asked = _rows(session, rows)
+    wanted = rows_wanted(session, asked, parameters)
+    if isinstance(asked, str) and asked.strip().lower() == wanted.table.lower():
+        asked = wanted.table
     names, made = ids_of(wanted, _named(wanted, columns), ids)
     cells = all_fine([wanted.column(name) for name in names])
     sizes = tuple(min(column.size, WIDE) for column in cells)
@@ -110,7 +115,8 @@ def planned(
     how.check(domain, wishes)
     unit = session.tables[wanted.table].unit
     named = unit.column if wanted.has_units and unit.column is not None else ""
-    return SynthPlan(wanted, cells, how, wishes, named, rules, made)
+    _check_unit(named, [*names, *(one.name for one in made)])
+    return SynthPlan(wanted, cells, how, wishes, named, rules, made, (asked, parameters))
 
 
 def _rows(session: Session, rows: Any) -> Any:
@@ -133,6 +139,15 @@ def _named(wanted: RowsWanted, columns: Sequence[str] | None) -> list[str]:
     return [wanted.column(name).name for name in listed]
 
 
+def _check_unit(unit: str, names: Sequence[str]) -> None:
+    """Refuse a column that is called like the one that says whose a row is: drawn rows have both."""
+    if unit and any(name.casefold() == unit.casefold() for name in names):
+        raise InvalidParameter(
+            f"A column is called {unit[:60]!r}, like the one that says whose a row is: give it another name, "
+            f"such as AS {in_sql(f'{unit}_2')}."
+        )
+
+
 def most_cells(memory: int, domain: Domain) -> int:
     """How many cells a model may have for so many megabytes.
 
@@ -142,7 +157,10 @@ def most_cells(memory: int, domain: Domain) -> int:
     most = as_integer(memory, "memory") * MEGABYTE // BYTES
     least = size_of(domain, [(at,) for at in range(len(domain))])
     if most < least:
-        raise InvalidParameter(f"There are {len(domain)} columns: give at least memory={megabytes(least)}.")
+        need = megabytes(least)
+        raise InvalidParameter(f"There are {len(domain)} columns: give at least memory={need}.").in_shell(
+            f"There are {len(domain)} columns: give at least --memory {need}."
+        )
     return most
 
 
@@ -178,7 +196,7 @@ def workload_of(domain: Domain, cells: Sequence[Fine], workload: Any) -> tuple[t
         found[clique] = found.get(clique, 0.0) + _weight(weight)
     if not found:
         raise InvalidParameter("The workload is empty: name at least one set of columns, or leave it out.")
-    return tuple(found.items())
+    return tuple(sorted(found.items()))  # the same in whatever order they are named
 
 
 def _weight(given: Any) -> float:

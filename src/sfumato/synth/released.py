@@ -14,6 +14,7 @@ from sfumato.synth._model.domain import Clique, Domain, Marginal
 from sfumato.synth._model.model import Model
 from sfumato.synth.columns.coarse import Coarse
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.columns.scales import Scales
 from sfumato.synth.methods.base import Learned
 
 __all__ = ["Released", "knowing"]
@@ -34,7 +35,8 @@ class Released(NamedTuple):
         cuts: Which fine cells are in each of them.
         learned: The noisy counts and the model.
         sizes: About how many units have 1 row, 2 rows, …
-        fine: The noisy counts of fine cells, of columns that are held in coarse ones, by their place.
+        fine: The noisy counts of fine cells and of stretches of them, of columns that are held in coarse
+            ones, by their place.
         found: The common texts of columns whose values nobody listed, by the place of the column.
     """
 
@@ -42,7 +44,7 @@ class Released(NamedTuple):
     cuts: tuple[Coarse, ...]
     learned: Learned
     sizes: NDArray[np.float64]
-    fine: Mapping[int, Marginal]
+    fine: Mapping[int, Scales]
     found: Mapping[int, tuple[str, ...]] = {}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -56,9 +58,11 @@ class Released(NamedTuple):
             "parts": _padded(list(self.learned.parts)),
             "part sigmas": np.array(list(self.learned.parts.values()), np.float64),
             "fine": np.array(list(self.fine), np.int64),
-            "fine sigmas": np.array([marginal.sigma for marginal in self.fine.values()], np.float64),
+            "fine sigmas": np.array([told.sigma for told in self.fine.values()], np.float64),
         }
-        found |= {f"fine {at}": marginal.values for at, marginal in self.fine.items()}
+        for at, told in self.fine.items():
+            found[f"fine {at}"] = np.concatenate(told.counts)
+            found[f"scales {at}"] = np.array([told.known, *map(len, told.counts)], np.int64)
         for at, texts in self.found.items():
             written = [text.encode() for text in texts]
             found[f"texts {at}"] = np.frombuffer(b"".join(written), np.uint8)
@@ -105,10 +109,17 @@ class Released(NamedTuple):
         learned = Learned(marginals, model, bool(arrays["converged"][0]), parts)
         found = {at: _texts(arrays, at) for at in range(len(names)) if f"texts {at}" in arrays}
         fine = {
-            int(at): Marginal((int(at),), np.asarray(arrays[f"fine {at}"]), float(sigma))
+            int(at): _scales(arrays, int(at), float(sigma))
             for at, sigma in zip(arrays["fine"], arrays["fine sigmas"], strict=True)
         }
         return cls(domain, cuts, learned, np.asarray(arrays["sizes"]), fine, found)
+
+
+def _scales(arrays: Mapping[str, NDArray[Any]], at: int, sigma: float) -> Scales:
+    counts = np.asarray(arrays[f"fine {at}"])
+    # Earlier versions counted cells alone.
+    known, *sizes = np.asarray(arrays.get(f"scales {at}", [len(counts), len(counts)])).tolist()
+    return Scales(known, tuple(np.split(counts, np.cumsum(sizes)[:-1])), sigma)
 
 
 def _texts(arrays: Mapping[str, NDArray[Any]], at: int) -> tuple[str, ...]:

@@ -13,15 +13,21 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InvalidValue
 from sfumato.numeric.exact import as_fraction
+from sfumato.numeric.moments import DAY, FIRST, LAST
+from sfumato.plan.expressions.ranges import FIRST_DAY, LAST_DAY
 from sfumato.schema import Kind
 from sfumato.synth._model.domain import Clique
 from sfumato.synth._model.trees import cells_of
 from sfumato.synth.columns.coarse import Coarse
 from sfumato.synth.columns.fine import MOST_CELLS, Fine
+from sfumato.synth.columns.ids import Id
+from sfumato.synth.columns.scales import Scales, widths
 from sfumato.synth.constraints import Constraints
+from sfumato.synth.linked_tables import LinkedReleased
+from sfumato.synth.linking import Link
 from sfumato.synth.released import Released
 
-__all__ = ["check_columns", "check_released", "price_of"]
+__all__ = ["check_columns", "check_ids", "check_linked", "check_released", "price_of"]
 
 _KINDS: dict[Kind, tuple[type, ...]] = {
     "integer": (int,),
@@ -29,6 +35,13 @@ _KINDS: dict[Kind, tuple[type, ...]] = {
     "boolean": (bool,),
     "text": (str,),
     "date": (datetime.date,),
+    "timestamp": (datetime.datetime,),
+    "time": (datetime.time,),
+}
+_ENDS: dict[Kind, tuple[Fraction | int, Fraction | int]] = {
+    "date": (FIRST_DAY, LAST_DAY),
+    "timestamp": (FIRST, LAST),
+    "time": (0, DAY - 1),
 }
 _FAR = 2**53
 _MOST_CELLS = 2**28
@@ -67,15 +80,14 @@ def check_columns(columns: Sequence[Fine]) -> None:
 
 def _check_number(column: Fine) -> None:
     lower, upper = column.lower, column.upper
-    _demand(column.kind in ("integer", "float", "date") and not column.folds)
+    _demand(column.kind in ("integer", "float", *_ENDS) and not column.folds)
     _demand(-_FAR <= lower <= upper <= _FAR and 0 <= column.steps < MOST_CELLS)
     _demand((column.steps > 0) == (lower < upper))
     if column.kind != "float":
-        _demand(column.steps <= upper - lower)
-    if column.kind == "date":
-        start = datetime.date(1970, 1, 1).toordinal()
-        ends = datetime.date.min.toordinal() - start, datetime.date.max.toordinal() - start
-        _demand(ends[0] <= lower <= upper <= ends[1])
+        _demand(column.steps <= upper - lower and lower.denominator == upper.denominator == 1)
+    if column.kind in _ENDS:
+        least, most = _ENDS[column.kind]
+        _demand(least <= lower <= upper <= most)
 
 
 def check_released(released: Released, columns: Sequence[Fine], constraints: Constraints) -> None:
@@ -90,15 +102,56 @@ def check_released(released: Released, columns: Sequence[Fine], constraints: Con
     for place in constraints.totals.counts:
         _demand(released.cuts[place].size == columns[place].size)
     _demand(released.sizes.ndim == 1 and _finite(released.sizes, least=1))
-    for place, marginal in released.fine.items():
-        _demand(0 <= place < len(columns) and marginal.values.shape == (columns[place].size,))
+    for place, told in released.fine.items():
+        _demand(0 <= place < len(columns))
+        _check_scales(told, columns[place])
     for part, sigma in released.learned.parts.items():
         _demand(_ascending(part) and 0 < sigma < math.inf)
         _demand(all(0 <= place < len(columns) for place in part))
-    for marginal in [*marginals, *released.fine.values()]:
+    for marginal in marginals:
+        _demand(all(0 <= place < len(columns) for place in marginal.clique))
         _demand(_ascending(marginal.clique) and 0 < marginal.sigma < math.inf and _finite(marginal.values))
     _demand(model.total <= _MOST_ROWS and all(map(_ascending, model.potentials)))
     _demand(cells_of(model.domain, model.potentials) <= _MOST_CELLS and model.is_possible)
+
+
+def check_linked(released: LinkedReleased, link: Link) -> None:
+    """Refuse what no fit of two tables could release.
+
+    Raises:
+        InvalidValue: if it is.
+    """
+    check_columns(link.columns)
+    _demand(link.parent != link.child and len(released.joined.sizes) == link.most + 1)
+    for keys, columns in ((link.key, link.parents), (link.pointer, link.children)):
+        names = [*keys, *map(link.bare, columns)]
+        _demand(bool(keys) and len(set(names)) == len(names))
+    check_released(released.joined, link.columns, Constraints(link.columns))
+    check_released(released.childless, link.parents, Constraints(link.parents))
+    for mine, theirs in zip(released.childless.cuts, released.joined.cuts, strict=False):
+        _demand(bool(np.array_equal(mine.place, theirs.place)))
+
+
+def check_ids(ids: Sequence[Id], columns: Sequence[Fine]) -> None:
+    """Refuse columns that name rows, if their names are taken or they are of no such kind.
+
+    Raises:
+        InvalidValue: if one is.
+    """
+    names = [*(one.name for one in ids), *(column.name for column in columns)]
+    _demand(all(type(one.name) is str and type(one.place) is int for one in ids))
+    _demand(all(one.kind in ("integer", "text") and 0 <= one.place < len(names) for one in ids))
+    _demand(len(set(names)) == len(names))
+
+
+def _check_scales(told: Scales, column: Fine) -> None:
+    sizes = [-(-column.known // width) + column.nullable for width in widths(column)]
+    listed = [len(counts) for counts in told.counts]
+    if len(listed) == 1:  # an earlier version, or no number
+        _demand(listed == sizes[:1])
+    else:
+        _demand(told.known == column.known and listed == sizes)
+    _demand(0 < told.sigma < math.inf and all(counts.ndim == 1 and _finite(counts) for counts in told.counts))
 
 
 def _check_cut(cut: Coarse, column: Fine) -> None:

@@ -54,6 +54,8 @@ class Synthesizer:
         unit: The name of the column that says whose a row is, which is made anew; empty: there is none.
         constraints: What holds in every row that is drawn.
         ids: Columns that name rows, which were not read and are made anew.
+        asked: The rows that were read, as they were asked for, and the parameters of their text: what `check`
+            holds the model against. None: a file says no more than that they were a part of the table.
     """
 
     def __init__(
@@ -69,13 +71,14 @@ class Synthesizer:
         receipt: Receipt | None,
         constraints: Constraints | None = None,
         ids: Sequence[Id] = (),
+        asked: tuple[Any, Any] | None = None,
     ) -> None:
         """Made by `fit` and `load`."""
         self.table, self.columns, self.method = table, columns, method
         self.epsilon, self.delta = epsilon, delta
         self.released, self.unit, self.receipt = released, unit, receipt
         self.constraints = Constraints(columns) if constraints is None else constraints
-        self.ids = tuple(ids)
+        self.ids, self.asked = tuple(ids), asked
 
     @classmethod
     def of(cls, plan: SynthPlan, bought: Bought[Kept]) -> Synthesizer:
@@ -94,6 +97,7 @@ class Synthesizer:
             receipt=bought.receipt,
             constraints=Constraints(columns, plan.constraints.rules, plan.constraints.totals),
             ids=plan.ids,
+            asked=plan.asked,
         )
 
     @property
@@ -205,7 +209,7 @@ class Synthesizer:
         return column_counts(
             found,
             spans=spans,
-            dates=[column.name for column in self.columns if column.kind == "date"],
+            dates=[column.name for column in self.columns if column.kind in ("date", "timestamp")],
             title=f"A synthetic {self.table}: rows by column",
             note=f"By the model, epsilon {show(self.epsilon)}, delta {float(self.delta):.4g}. "
             "Of numbers and dates, areas are rows.",

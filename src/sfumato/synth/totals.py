@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -19,16 +20,18 @@ from sfumato.synth._model.trees import cells_of
 from sfumato.synth.columns.coarse import WIDE
 from sfumato.synth.columns.fine import Fine
 
-__all__ = ["ColumnTotals", "Totals", "counted"]
+__all__ = ["MOST_ROWS", "ColumnTotals", "Totals", "counted"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 
+MOST_ROWS = 10**9
+"""What totals may add up to."""
+
 _ROUNDS = 100
-_LIFT = 700.0
-_DEEP = 30.0  # e**-30 of the likeliest cell is less than a row of any table
+_LIFT, _LIFTS = 700.0, 4  # what a cell that is too small to be seen is lifted by, and how often
+_DEEP = 30.0  # e**-30 of all rows is less than one of any table
 _NEAR = 1e-6  # of a row
-_MOST = 10**9
 _TRIED = 2**22  # cells of a model in which it is tried whether totals can be kept
 
 
@@ -65,7 +68,7 @@ class ColumnTotals:
         self.rows = sums.pop() if sums else None
         if self.rows == 0:
             raise InvalidParameter("Totals must add up to at least 1 row.")
-        if self.rows is not None and self.rows > _MOST:
+        if self.rows is not None and self.rows > MOST_ROWS:
             raise InvalidParameter("Totals must add up to at most a billion rows.")
 
     def raked(self, model: Model) -> Model:
@@ -75,12 +78,7 @@ class ColumnTotals:
         """
         if self.rows is None:
             return model
-        # Cells that the model gives next to nothing may be needed, and would take many rounds to come back.
-        shallow = {
-            clique: np.where(table > -np.inf, np.maximum(table, table.max() - _DEEP), table)
-            for clique, table in model.potentials.items()
-        }
-        found = Model(model.domain, self.rows, shallow)
+        found = _lifted(Model(model.domain, self.rows, model.potentials))
         for _ in range(_ROUNDS):
             off = 0.0
             for place, wanted in self.counts.items():
@@ -127,10 +125,30 @@ class ColumnTotals:
         return mended(model, rows, self.counts, rng)
 
 
-def _moves(wanted: Whole, counts: Floats) -> Floats:
+def _lifted(model: Model) -> Model:
+    """The model with a little in each cell that it gives next to nothing, but for cells that cannot be.
+
+    They may be needed, and would take many rounds to come back. What is little is told by counts: potentials
+    of one clique may be far down and those of another make up for it.
+    """
+    least = model.total * math.exp(-_DEEP)
+    for clique in model.potentials:
+        for _ in range(_LIFTS):
+            table, counts = model.potentials[clique], model.marginal(clique)
+            low = (counts < least) & (table > -np.inf)
+            if not low.any():
+                break
+            lifted = table + np.where(low, _moves(np.full(counts.shape, least), counts), 0.0)
+            model = Model(model.domain, model.total, {**model.potentials, clique: lifted})
+            if (counts > 0)[low].all():
+                break
+    return model
+
+
+def _moves(wanted: Whole | Floats, counts: Floats) -> Floats:
     """What potentials move by to take counts to wanted ones; what is too small to be seen is lifted."""
     seen = counts > 0
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         moves = np.log(wanted / np.where(seen, counts, 1.0))
     moves[~seen & (wanted > 0)] = _LIFT
     return np.asarray(np.minimum(moves, _LIFT))
@@ -157,13 +175,13 @@ def counted(given: Totals, column: Fine) -> Whole:
         if place is None:
             raise InvalidParameter(f"Totals names {str(value)[:40]!r}, which is no value of {name!r}.")
         found[place] = as_integer(count, "A total", least=0)
-        if found[place] > _MOST:
+        if found[place] > MOST_ROWS:
             raise InvalidParameter("A total is at most a billion rows.")
     left = [value for value, count in zip(values, found, strict=True) if count < 0]
     if left == [None]:
-        raise InvalidParameter(
-            f"Totals of {name!r} must also say how many rows have no value: add None: 0, or declare the "
-            "column with nullable=False."
+        reason = f"Totals of {name!r} must also say how many rows have no value"
+        raise InvalidParameter(f"{reason}: add None: 0, or declare the column with nullable=False.").in_shell(
+            f"{reason}: add NULL = 0, or declare the column with nullable = false."
         )
     if left:
         raise InvalidParameter(

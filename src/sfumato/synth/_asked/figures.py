@@ -179,11 +179,7 @@ def _fine(released: Released, columns: Sequence[Fine], parts: Sequence[Weights])
     whole, counts, known = multiplied(parts), released.fine[places[0]], columns[places[0]].known
     if all((table[:known] == table[0]).all() for table in (whole.low(), whole.high())):
         return None
-
-    def told(lines: Floats) -> tuple[Floats, Floats]:
-        return lines @ counts.values, counts.sigma * np.sqrt(np.square(lines).sum(axis=1))
-
-    return _Source(told, whole)
+    return _Source(counts.told, whole)
 
 
 def _sum(source: _Source, reach: float) -> Ends:

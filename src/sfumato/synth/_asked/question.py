@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.plan.expressions.ranges import day_of
+from sfumato.plan.expressions.ranges import value_at
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal, names_of
 from sfumato.plan.prices.estimands import estimands
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.questions.nodes import AggregateCall, Report, Scan
-from sfumato.schema import Bool, ColumnType, Date, Enum, Float, Int, PrivacyUnit, PrivateTable
+from sfumato.schema import (
+    Bool,
+    ColumnType,
+    Date,
+    Enum,
+    Float,
+    Int,
+    PrivacyUnit,
+    PrivateTable,
+    Time,
+    Timestamp,
+)
 from sfumato.sql.asking import Asking, ask
 from sfumato.sql.text.dialects import understand
 from sfumato.sql.text.parameters import Values
@@ -195,6 +205,9 @@ def _said(plan: Plan) -> dict[str, str]:
     return {column.name: phrase.what for column, phrase in phrases if phrase is not None}
 
 
+_TIMES: dict[str, Callable[..., ColumnType]] = {"date": Date, "timestamp": Timestamp, "time": Time}
+
+
 def _declared(column: Fine) -> ColumnType:
     """A column's type as a table declares it."""
     kind, nullable, values = column.kind, column.nullable, column.values
@@ -203,9 +216,9 @@ def _declared(column: Fine) -> ColumnType:
     if values is not None and kind in ("text", "integer"):
         return Enum(*values, nullable=nullable)
     ends: tuple[Any, Any] = (column.lower, column.upper) if values is None else (min(values), max(values))
-    if kind == "date":
-        days = [end if isinstance(end, datetime.date) else day_of(Fraction(end)) for end in ends]
-        return Date(*days, nullable=nullable)
+    if kind in _TIMES:
+        shown = [value_at(end, kind) if isinstance(end, Fraction) else end for end in ends]
+        return _TIMES[kind](*shown, nullable=nullable)
     return Int(*map(int, ends), nullable=nullable) if kind == "integer" else Float(*ends, nullable=nullable)
 
 

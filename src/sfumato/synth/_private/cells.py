@@ -74,6 +74,21 @@ class Cells:
         whole = values.astype(np.int64, copy=False)
         return Total(whole, Fraction(self.max_rows * self.parts), Fraction(1, self.parts))
 
+    def stretches(self, place: int, width: int, known: int) -> Total:
+        """How many rows are in each stretch of so many cells of a column, and each cell behind them; exact.
+
+        Args:
+            place: The column.
+            width: How many neighbouring cells are a stretch; the last one may have fewer.
+            known: How many cells, from the first, are in stretches.
+
+        Privacy:
+            Claim: that of `counts`. Proof: each cell is in one stretch, so that each row is, too.
+        """
+        total = self.counts((place,))
+        starts = [*range(0, known, width), *range(known, len(total.values))]
+        return total._replace(values=np.add.reduceat(total.values, starts))
+
     def _places(self, clique: Clique, size: int) -> NDArray[Any]:
         """The number of each row's cell among those of the clique, in as few bytes as hold them all."""
         kind = _narrowest(size)

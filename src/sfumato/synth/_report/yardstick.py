@@ -11,9 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
+from sfumato.plan.expressions.ranges import value_at
 from sfumato.render import key
 from sfumato.synth.columns.coarse import WIDE, Coarse, as_it_is, coarse
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.columns.scales import Scales
 
 __all__ = ["Codes", "Group", "Yardstick", "fine_codes", "groups_of"]
 
@@ -86,7 +88,7 @@ def _cut(column: Fine, codes: Codes, most: int) -> Coarse:
     if column.size <= wide:
         return as_it_is(column)
     counts = np.bincount(codes, minlength=column.size).astype(np.float64)
-    return coarse(column, counts, 0.0, wide)
+    return coarse(column, Scales(column.known, (counts,), 0.0), wide)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,13 +117,13 @@ def groups_of(columns: Sequence[Fine], place: int, tables: Sequence[Sequence[Cod
         tables: The fine cells of each table, column by column.
     """
     column, own = columns[place], tables[0][place]
-    counts = np.bincount(own, minlength=column.size).astype(np.float64)
+    exact = Scales(column.known, (np.bincount(own, minlength=column.size).astype(np.float64),), 0.0)
     if column.is_ordered and column.size > _GROUPS + column.nullable:
-        cut = coarse(column, counts, 0.0, _GROUPS + column.nullable)
+        cut = coarse(column, exact, _GROUPS + column.nullable)
     else:
         cut = as_it_is(column)
     if cut.size > _MOST_GROUPS:
-        cut = coarse(column, counts, 0.0, _MOST_GROUPS)
+        cut = coarse(column, exact, _MOST_GROUPS)
     cells = np.bincount(cut.codes(own), minlength=cut.size)
     return [
         Group(
@@ -148,6 +150,6 @@ def _label(column: Fine, cells: Codes) -> str:
 def _edge(column: Fine, cell: int) -> str:
     span = float(column.upper - column.lower) / max(column.steps, 1)
     number = float(column.lower) + cell * span
-    if column.kind == "date":
-        return str(np.datetime64(round(number), "D"))
+    if column.kind in ("date", "timestamp", "time"):
+        return str(value_at(round(number), column.kind))
     return key(round(number)) if column.kind == "integer" else key(float(f"{number:.3g}"))

@@ -57,6 +57,11 @@ class Rule(Protocol):
         """Whether its truth in a cell of many numbers shows at `points`."""
         ...
 
+    @property
+    def steps(self) -> int:
+        """How many operations it takes to try one row."""
+        ...
+
     def holds(self, values: Mapping[str, Values]) -> Bools:
         """Which rows keep to it; a condition that is NULL holds, as that of a CHECK."""
         ...
@@ -92,6 +97,11 @@ class Condition:
     def plain(self) -> bool:
         """Whether it compares sums of columns, and is equal to nothing but constants."""
         return is_plain(self.expression)
+
+    @property
+    def steps(self) -> int:
+        """The calls in it."""
+        return _calls(self.expression)
 
     def holds(self, values: Mapping[str, Values]) -> Bools:
         """See `Rule`."""
@@ -133,6 +143,11 @@ class Follows:
         """Both have one value a cell."""
         return True
 
+    @property
+    def steps(self) -> int:
+        """It is looked up."""
+        return 1
+
     def holds(self, values: Mapping[str, Values]) -> Bools:
         """See `Rule`."""
         wanted = {_same(one): _same(other) for one, other in self.mapping}
@@ -172,10 +187,14 @@ def _same(value: Any) -> Any:
     return float(value) if number else value
 
 
+def _calls(expression: Expression) -> int:
+    return 1 + sum(map(_calls, expression.arguments)) if isinstance(expression, Call) else 0
+
+
 def constants_of(expression: Expression) -> Iterator[Any]:
-    """The numbers and dates that an expression holds."""
+    """The numbers, dates and times that an expression holds."""
     if isinstance(expression, Literal):
-        if isinstance(expression.value, int | float | datetime.date):
+        if isinstance(expression.value, int | float | datetime.date | datetime.time):
             yield expression.value
     elif isinstance(expression, Call):
         for argument in expression.arguments:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import InvalidParameter
 from sfumato.synth._rules.rules import Rule
 from sfumato.synth._rules.values import Points
 
-__all__ = ["MOST_TRIED", "combined", "groups_of", "merged", "room"]
+__all__ = ["MOST_TRIED", "TooMuch", "check_number", "check_steps", "combined", "groups_of", "merged", "room"]
 
 Bools = NDArray[np.bool_]
 Whole = NDArray[np.int64]
@@ -19,8 +20,40 @@ Whole = NDArray[np.int64]
 MOST_TRIED = 2**24
 """How many combinations of values one rule is tried at, at most."""
 
+_MOST_RULES, _MOST_STEPS = 500, 2**28
 _AT_ONCE = 2**20
 _LOOKS = (2**16, 2**20, 2**24)  # combinations that are looked through for each further column
+
+
+class TooMuch(InvalidParameter):
+    """There are more constraints than can be tried in a reasonable time."""
+
+
+def check_number(rules: Sequence[object]) -> None:
+    """Refuse more rules than are kept.
+
+    Raises:
+        TooMuch: if there are more.
+    """
+    if len(rules) > _MOST_RULES:
+        raise TooMuch(f"There are {len(rules):,} constraints, and at most {_MOST_RULES:,} are kept.")
+
+
+def check_steps(rules: Sequence[Rule], points: Mapping[str, Points]) -> None:
+    """Refuse rules that take too long to try at all combinations of their columns' values.
+
+    Columns that rules tie together are also joined one by one, for each of them.
+
+    Raises:
+        TooMuch: if they do.
+    """
+    steps = sum(rule.steps * math.prod(len(points[name].cells) for name in rule.names) for rule in rules)
+    steps += sum(len(names) ** 2 * _LOOKS[0] for names, _ in groups_of(rules))
+    if steps > _MOST_STEPS:
+        raise TooMuch(
+            f"It would take {steps:,} steps to try the constraints at all values of their columns, and at "
+            f"most {_MOST_STEPS:,} are made: declare fewer constraints, or fewer values."
+        )
 
 
 def room(rule: Rule, points: Mapping[str, Points]) -> Bools:

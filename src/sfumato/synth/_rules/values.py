@@ -13,16 +13,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.plan.expressions.ranges import Facts, day_of, days_of, truth
+from sfumato.plan.expressions.ranges import Facts, place_of, truth
 from sfumato.schema import Kind
 from sfumato.synth.columns.fine import Fine
 
 __all__ = ["Points", "Values", "as_column", "as_values", "facts_of_columns", "points"]
 
 Values: TypeAlias = np.ma.MaskedArray[Any, Any]
-"""Numbers as float64, truth values, texts as objects, dates as days; masked where they are missing."""
+"""Numbers as float64, truth values, texts as objects, dates as days, times as seconds; masked if missing."""
 
-_DTYPES: dict[Kind, Any] = {"boolean": bool, "text": object, "date": "datetime64[D]"}
+_ROUNDED = 2.0**-48  # of the bounds: more than the few roundings on the way to a row's cell
+_DTYPES: dict[Kind, Any] = {
+    "boolean": bool,
+    "text": object,
+    "date": "datetime64[D]",
+    "timestamp": "datetime64[s]",
+    "time": "timedelta64[s]",
+}
+_TIMES: dict[Kind, tuple[pa.DataType, pa.DataType]] = {
+    "date": (pa.int32(), pa.date32()),
+    "timestamp": (pa.int64(), pa.timestamp("s")),
+    "time": (pa.int32(), pa.time32("s")),
+}
 
 
 class Points(NamedTuple):
@@ -55,7 +67,7 @@ def _facts(column: Fine) -> Facts:
         return Facts(kind, nullable, column.lower, column.upper, step)
     if kind == "text" or not column.values:
         return Facts(kind, nullable, values=column.values)
-    numbers = [days_of(value) if kind == "date" else Fraction(value) for value in column.values]
+    numbers = [Fraction(place_of(value)) for value in column.values]
     return Facts(kind, nullable, min(numbers), max(numbers), None, column.values)
 
 
@@ -66,9 +78,9 @@ def as_values(column: pa.Array, kind: Kind) -> Values:
         return np.ma.MaskedArray(column.fill_null("").to_numpy(zero_copy_only=False), mask=missing)
     if kind == "boolean":
         return np.ma.MaskedArray(column.fill_null(False).to_numpy(zero_copy_only=False), mask=missing)
-    if kind == "date":
-        days = column.cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False)
-        return np.ma.MaskedArray(days.astype("datetime64[D]"), mask=missing)
+    if kind in _TIMES:
+        numbers = column.cast(_TIMES[kind][0]).fill_null(0).to_numpy(zero_copy_only=False)
+        return np.ma.MaskedArray(numbers.astype(np.int64).astype(_DTYPES[kind]), mask=missing)
     return np.ma.MaskedArray(
         column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False), mask=missing
     )
@@ -77,8 +89,10 @@ def as_values(column: pa.Array, kind: Kind) -> Values:
 def as_column(values: Values, kind: Kind) -> pa.Array:
     """Such values as a column again."""
     missing, plain = np.ma.getmaskarray(values), values.data
-    if kind == "date":
-        return pa.array(plain.astype(np.int64).astype(np.int32), pa.int32(), mask=missing).cast(pa.date32())
+    if kind in _TIMES:
+        words, native = _TIMES[kind]
+        whole = plain.astype(_DTYPES[kind]).astype(np.int64).astype(words.to_pandas_dtype())
+        return pa.array(whole, words, mask=missing).cast(native)
     if kind == "integer":
         return pa.array(np.rint(plain).astype(np.int64), pa.int64(), mask=missing)
     types = {"text": pa.string(), "boolean": pa.bool_(), "float": pa.float64()}
@@ -104,8 +118,6 @@ def points(column: Fine, constants: Iterable[Any] = (), *, closed: bool = False)
     else:
         plain, cells = _tried(column, constants, closed)
         single = False
-    if column.values is None and column.kind == "date":
-        plain = [day_of(number) for number in plain]
     if column.nullable:
         cells = np.append(cells, column.known)
     return Points(_masked(plain, column), np.asarray(cells, np.int64), single)
@@ -113,10 +125,12 @@ def points(column: Fine, constants: Iterable[Any] = (), *, closed: bool = False)
 
 def _masked(plain: Sequence[Any], column: Fine) -> Values:
     dtype = _DTYPES.get(column.kind, np.float64)
-    filler = {"text": "", "boolean": False, "date": datetime.date(1970, 1, 1)}.get(column.kind, 0.0)
+    filler = {"text": "", "boolean": False}.get(column.kind, 0)
     listed = [*plain, *([filler] if column.nullable else [])]
     if dtype is np.float64:
         listed = [float(value) for value in listed]
+    elif column.kind in _TIMES:  # days or seconds
+        listed = list(np.array([int(place_of(value)) for value in listed], np.int64).astype(dtype))
     values = np.empty(len(listed), dtype)
     values[:] = listed
     mask = np.zeros(len(listed), bool)
@@ -128,7 +142,8 @@ def _masked(plain: Sequence[Any], column: Fine) -> Values:
 def _tried(column: Fine, constants: Iterable[Any], closed: bool) -> tuple[list[Any], NDArray[np.int64]]:
     """Numbers of cells that hold many, each with its cell."""
     whole, steps = column.kind != "float", max(column.steps, 1)
-    found = [set(ends) for ends in (_whole_ends(column) if whole else _ends(column, closed))]
+    ends = _whole_ends(column) if whole else _ends(column, closed)
+    found = [set(pair) for pair in ends]
     for constant in constants:
         number = _number(constant)
         if number is None:
@@ -136,7 +151,11 @@ def _tried(column: Fine, constants: Iterable[Any], closed: bool) -> tuple[list[A
         for near in {math.floor(number), math.ceil(number)} if whole else {number}:
             if column.lower <= near <= column.upper:
                 part = (near - column.lower) / max(column.upper - column.lower, Fraction(1, 2**1074))
-                found[math.floor(part * steps + Fraction(1, 2))].add(near if whole else float(near))
+                cell, value = math.floor(part * steps + Fraction(1, 2)), near if whole else float(near)
+                found[cell].add(value)
+                for other in {max(cell - 1, 0), min(cell + 1, column.known - 1)} if closed else ():
+                    if ends[other][0] <= value <= ends[other][1]:
+                        found[other].add(value)
     numbers, cells = list[Any](), list[int]()
     for cell, some in enumerate(found):
         pairs = itertools.pairwise(sorted(some))
@@ -160,20 +179,24 @@ def _whole_ends(column: Fine) -> list[tuple[int, int]]:
 
 
 def _ends(column: Fine, closed: bool) -> list[tuple[float, float]]:
-    """The ends of each cell; the upper one is in the next cell unless they are closed."""
+    """The ends of each cell; the upper one is in the next cell unless they are closed.
+
+    Closed cells reach a little farther: a row's cell is computed in doubles (`Scaled`), which may put one
+    that lies at an end into either of two cells.
+    """
     lower, upper = float(column.lower), float(column.upper)
     edges = lower + (np.arange(column.known + 1) - 0.5) * ((upper - lower) / max(column.steps, 1))
-    edges = np.clip(edges, lower, upper)
-    low, high = edges[:-1], edges[1:]
+    reach = _ROUNDED * (abs(lower) + abs(upper)) if closed else 0.0
+    low, high = (np.clip(ends, lower, upper) for ends in (edges[:-1] - reach, edges[1:] + reach))
     if not closed:
         high = np.append(np.maximum(np.nextafter(high[:-1], -np.inf), low[:-1]), high[-1:])
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
 def _number(constant: Any) -> Any:
-    """A constant as a number: days of a date; None if it is none."""
-    if isinstance(constant, datetime.date):
-        return days_of(constant)
+    """A constant as a number: days of a date, seconds of other times; None if it is none."""
+    if isinstance(constant, datetime.date | datetime.time):
+        return Fraction(place_of(constant))
     if isinstance(constant, bool) or not isinstance(constant, int | float | Fraction):
         return None
     return Fraction(constant) if math.isfinite(constant) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.random import Simulation
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.columns.scales import Scales
 
-__all__ = ["WIDE", "Coarse", "as_it_is", "coarse"]
+__all__ = ["WIDE", "Coarse", "affordable", "as_it_is", "coarse"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -20,6 +22,7 @@ WIDE = 64
 """A column with more cells than this is held in fewer: bins of a number, common values of a list."""
 
 _CERTAIN = 3.0  # so many times its noise must a count be for its cell to stand by itself
+_FEWEST = 4  # coarse cells of a number, whatever the noise
 _HALVINGS = 30
 
 
@@ -56,13 +59,17 @@ class Coarse:
         return np.asarray(order[at], np.int64)
 
     def spans(self, column: Fine) -> list[tuple[float, float] | None]:
-        """Where each coarse cell of a number begins and ends, with half a step around; None: it is no run."""
-        step = float(column.upper - column.lower) / max(column.steps, 1) if column.steps else 1.0
+        """Where each coarse cell of a number begins and ends, with half a step around; None: it is no run.
+
+        Of timestamps in days since 1970-01-01, of times of day in hours: for pictures.
+        """
+        scale = {"timestamp": 86_400, "time": 3_600}.get(column.kind, 1)
+        step = float(column.upper - column.lower) / max(column.steps, 1) / scale if column.steps else 1.0
         found = list[tuple[float, float] | None]()
         for cell in range(self.size):
             fine = np.flatnonzero(self.place == cell)
             is_run = bool(len(fine)) and fine[-1] < column.known and fine[-1] - fine[0] + 1 == len(fine)
-            start = float(column.lower) - step / 2
+            start = float(column.lower) / scale - step / 2
             found.append((start + fine[0] * step, start + (fine[-1] + 1) * step) if is_run else None)
         return found
 
@@ -76,9 +83,7 @@ def as_it_is(column: Fine) -> Coarse:
     return Coarse(np.arange(column.size), np.ones(column.size))
 
 
-def coarse(
-    column: Fine, counts: Floats, sigma: float, most: int, allowed: NDArray[np.bool_] | None = None
-) -> Coarse:
+def coarse(column: Fine, told: Scales, most: int, allowed: NDArray[np.bool_] | None = None) -> Coarse:
     """Coarse cells of a column, out of noisy counts of its fine ones.
 
     Numbers are cut into runs with about as many rows each, and what is missing stays by itself. Of listed
@@ -86,22 +91,21 @@ def coarse(
 
     Args:
         column: The column.
-        counts: Noisy counts of its cells.
-        sigma: The standard deviation of their noise.
+        told: Noisy counts of its cells.
         most: How many coarse cells there may be.
         allowed: Which fine cells a row can be in; all others are one coarse cell by themselves. None: all.
     """
-    known = column.known
+    known, counts = column.known, told.cells
     weight = np.maximum(counts, 0.0)
     stays = np.ones(column.size, bool) if allowed is None else allowed
     inner = np.flatnonzero(stays[:known])
     most = most - column.nullable - (not stays.all())
     place, many = np.zeros(column.size, np.int64), 0
     if column.is_ordered:
-        weight[inner] = _smooth(counts[inner], sigma)
+        weight[:known] = told.density(stays)
     if len(inner):
         own = counts[inner]
-        place[inner] = _runs(weight[inner], most) if column.is_ordered else _common(own, sigma, most)
+        place[inner] = _runs(weight[inner], most) if column.is_ordered else _common(own, told.sigma, most)
         many = int(place.max()) + 1
     if column.nullable and stays[known]:
         place[known] = many
@@ -114,28 +118,18 @@ def coarse(
     return Coarse(place, weight)
 
 
-def _smooth(counts: Floats, sigma: float) -> Floats:
-    """Noisy counts of neighbouring cells, each averaged with as many as make it certain.
+def affordable(told: Scales, sigma: float, most: int) -> int:
+    """How many coarse cells a number is held in: more where there are more rows and less noise.
 
-    Cells that stand out by themselves stay: heaps on round numbers and at 0 are no noise.
+    A pair of numbers with so many cells each has as many rows in a cell, on average, as that count's noise.
+
+    Args:
+        told: Noisy counts of the column.
+        sigma: About the standard deviation of the noise of later counts.
+        most: How many there may be.
     """
-    found = np.zeros_like(counts)
-    alone = counts > 2 * _CERTAIN * sigma
-    found[alone] = counts[alone]
-    rest = np.where(alone, 0.0, counts)
-    at, many = 0, len(counts)
-    while at < many:
-        end, mass = at, 0.0
-        while end < many:
-            mass += rest[end]
-            end += 1
-            if mass > _CERTAIN * sigma * np.sqrt(end - at):
-                break
-        left = int((~alone[at:end]).sum())
-        if left:
-            found[at:end][~alone[at:end]] = max(mass, 0.0) / left
-        at = end
-    return found
+    rows = max(float(told.cells.sum()), 0.0)
+    return min(max(int(math.sqrt(rows / sigma)), _FEWEST), most)
 
 
 def _runs(density: Floats, most: int) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_fraction, show
+from sfumato.numeric.moments import as_clock, as_moment
+from sfumato.plan.expressions.ranges import value_at
 from sfumato.random import Simulation
 from sfumato.schema import Kind
 from sfumato.session.rows_wanted import LONGEST, Coded, Plain, Scaled, Taking, Texts, WantedColumn
@@ -37,7 +39,10 @@ _TYPES: dict[Kind, pa.DataType] = {
     "boolean": pa.bool_(),
     "text": pa.string(),
     "date": pa.date32(),
+    "timestamp": pa.timestamp("s"),
+    "time": pa.time32("s"),
 }
+_WORDS: dict[Kind, pa.DataType] = {"date": pa.int32(), "time": pa.int32(), "timestamp": pa.int64()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,8 @@ class Fine:
         name: Of the column.
         kind: Of its values.
         values: All of them, where they are listed; None: numbers.
-        lower: The least number; of dates the days since 1970-01-01.
+        lower: The least number; of dates the days since 1970-01-01, of timestamps the seconds since then, of
+            times of day those since midnight.
         upper: The greatest.
         steps: How many steps there are between them.
         nullable: Whether there is a cell for what is missing.
@@ -160,9 +166,8 @@ class Fine:
         if self.kind == "float":
             return pa.array(numbers, pa.float64(), mask=missing)
         whole = np.rint(numbers).astype(np.int64)
-        if self.kind == "date":
-            return pa.array(whole.astype(np.int32), pa.int32(), mask=missing).cast(pa.date32())
-        return pa.array(whole, pa.int64(), mask=missing)
+        words = _WORDS.get(self.kind, pa.int64())
+        return pa.array(whole.astype(words.to_pandas_dtype()), words, mask=missing).cast(_TYPES[self.kind])
 
     def places(self, values: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
         """The cells of values that are public, by the same rule as rows are read: of a table that was drawn.
@@ -173,8 +178,8 @@ class Fine:
         if self.values is not None:
             codes = np.where(np.asarray(found.is_null()), -1, self._listed(found.to_pylist()))
             return self._cells(codes, codes < 0)
-        if self.kind == "date":
-            found = found.cast(pa.date32()).cast(pa.int32())
+        if self.kind in _WORDS:
+            found = found.cast(_TYPES[self.kind], safe=False).cast(_WORDS[self.kind])
         missing = np.asarray(found.is_null(nan_is_null=True))
         numbers = found.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
         numbers = np.clip(np.where(missing, 0.0, numbers), float(self.lower), float(self.upper))
@@ -200,14 +205,13 @@ class Fine:
         if self.kind == "float":
             return float(low), float(high)
         ends = math.ceil(low), math.floor(high)
-        if self.kind == "date":
-            return tuple(datetime.date(1970, 1, 1) + datetime.timedelta(days=end) for end in ends)  # type: ignore[return-value]
-        return ends
+        least, greatest = (value_at(end, self.kind) for end in ends)
+        return least, greatest
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `from_dict` reads back."""
         values = self.values
-        if values is not None and self.kind == "date":
+        if values is not None and self.kind in _READ:
             values = tuple(value.isoformat() for value in values)
         return {
             "name": self.name,
@@ -223,8 +227,8 @@ class Fine:
     def from_dict(cls, facts: Mapping[str, Any]) -> Fine:
         """The column that `to_dict` wrote."""
         values = facts["values"]
-        if values is not None and facts["kind"] == "date":
-            values = [datetime.date.fromisoformat(value) for value in values]
+        if values is not None and facts["kind"] in _READ:
+            values = [_READ[facts["kind"]](value) for value in values]
         return cls(
             str(facts["name"]),
             facts["kind"],
@@ -235,6 +239,13 @@ class Fine:
             bool(facts["nullable"]),
             bool(facts.get("folds", False)),
         )
+
+
+_READ: dict[Kind, Callable[[str], Any]] = {
+    "date": datetime.date.fromisoformat,
+    "timestamp": as_moment,
+    "time": as_clock,
+}
 
 
 def fine(column: WantedColumn) -> Fine:
@@ -280,12 +291,22 @@ def _unbounded(columns: Sequence[WantedColumn]) -> InvalidParameter:
     names = [repr(column.name[:60]) for column in columns]
     listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     such = list[str]()
-    if any(column.type != "date" for column in columns):
-        such.append("sf.Int(0, 120) (in sfumato.toml lower = 0, upper = 120)")
-    if any(column.type == "date" for column in columns):
-        such.append("sf.Date(first, last) (in sfumato.toml start and end)")
+    if any(column.type not in _READ for column in columns):
+        such.append("sf.Int(0, 120)")
+    for kind, word in (("date", "Date"), ("timestamp", "Timestamp")):
+        if any(column.type == kind for column in columns):
+            such.append(f"sf.{word}(first, last)")
     one = names[0] if len(names) == 1 else "…"
+    bounds = " and ".join(_IN_TOML[is_date] for is_date in sorted({each.type in _READ for each in columns}))
+    first, reason = columns[0].name[:60], f"Nothing says where the values of {listed} lie"
     return InvalidParameter(
-        f"Nothing says where the values of {listed} lie: declare bounds, such as {' and '.join(such)}; leave "
-        f"them out with columns=[…] (--column); or make what only names rows anew with ids=[{one}] (--id)."
+        f"{reason}: declare bounds, such as {' and '.join(such)}; leave them out with columns=[…]; or make "
+        f"what only names rows anew with ids=[{one}]."
+    ).in_shell(
+        f"{reason}: declare bounds in sfumato.toml, such as {bounds}; leave a column out, --without {first}; "
+        f"or make what only names rows anew, --id {first}."
     )
+
+
+# Bounds of numbers, and of dates and times, as the steward's file has them.
+_IN_TOML = {False: "lower = 0, upper = 120", True: "start = 2020-01-01, end = 2024-12-31"}

@@ -46,10 +46,10 @@ class Fixed:
             raise InvalidParameter("The workload has too many sets of columns: name fewer, or smaller ones.")
         needed = _for_counts(domain, wanted) + size_of(domain, [(place,) for place in range(len(domain))])
         if needed > wanted.most_cells:
+            reason = "The noisy counts of the workload are too many for this memory"
             raise InvalidParameter(
-                "The noisy counts of the workload are too many for this memory: "
-                f"give memory={megabytes(needed)}, or name fewer sets of columns."
-            )
+                f"{reason}: give memory={megabytes(needed)}, or name fewer sets of columns."
+            ).in_shell(f"{reason}: give --memory {megabytes(needed)}, or name fewer sets of columns.")
 
     def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:
         """Measure all of the workload, and model what matters most of it; see `Method`."""

@@ -11,7 +11,7 @@ from sfumato.synth._model.domain import Clique, Domain
 from sfumato.synth._model.estimating import estimate
 from sfumato.synth._model.room import megabytes, size_of
 from sfumato.synth._private.cells import Cells
-from sfumato.synth._private.scores import Candidates, if_independent
+from sfumato.synth._private.scores import Candidates, if_independent, likely_misfit
 from sfumato.synth.methods.base import Learned, Told, Wanted
 from sfumato.synth.methods.independent import measured
 
@@ -24,8 +24,9 @@ class MST:
     """Counts of each column, then of as many pairs as join all columns without a circle.
 
     A pair is chosen by how far its counts are from those of independent columns (McKenna, Miklau, Sheldon
-    2021). Nothing is followed up: a column that depends on two others together is not seen. Pairs that
-    constraints hold together, which are public, are taken without a choice.
+    2021), less what the noise of its own counts will be: pairs of many cells must be worth it. Nothing is
+    followed up: a column that depends on two others together is not seen. Pairs that constraints hold
+    together, which are public, are taken without a choice.
     """
 
     name = "mst"
@@ -43,8 +44,9 @@ class MST:
         ]
         needed = size_of(domain, [*((place,) for place in range(len(domain))), *star])
         if needed > wanted.most_cells:
-            raise InvalidParameter(
-                f"A tree of pairs may be too large for this memory: give memory={megabytes(needed)}."
+            reason = "A tree of pairs may be too large for this memory"
+            raise InvalidParameter(f"{reason}: give memory={megabytes(needed)}.").in_shell(
+                f"{reason}: give --memory {megabytes(needed)}."
             )
 
     def learn(self, cells: Cells, meter: Meter, wanted: Wanted, told: Told) -> Learned:
@@ -62,7 +64,10 @@ class MST:
         ones = [start.marginal((place,)) for place in range(many)]
         left = list[Clique](itertools.combinations(range(many), 2))
         pairs = Candidates(cells, left, keep=False)
-        scored = pairs.scores(range(len(left)), if_independent(ones, start.total, left))
+        each = (1 - _SINGLE - _CHOOSING) / (many - 1)
+        noise = [likely_misfit(meter.sigma(cells.max_rows, each), domain.cells(pair)) for pair in left]
+        expected = if_independent(ones, start.total, left)
+        scored = pairs.scores(range(len(left)), expected, allowances=noise)
         part, edges = list(range(many)), list[Clique]()
         for one, other in (clique for clique in sorted(wanted.zeros) if len(clique) == 2):
             if part[one] != part[other]:

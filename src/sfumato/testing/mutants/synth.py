@@ -23,6 +23,7 @@ from sfumato.session.reading import RowsRead
 from sfumato.synth import checking, fitting
 from sfumato.synth._model.domain import Clique
 from sfumato.synth._model.estimating import estimate as _estimate
+from sfumato.synth._model.model import Model
 from sfumato.synth._private import texts
 from sfumato.synth._private.cells import Cells
 from sfumato.synth._private.misfits import Misfits
@@ -30,16 +31,19 @@ from sfumato.synth._private.scores import Candidates, Scores
 from sfumato.synth.columns.coarse import Coarse
 from sfumato.synth.columns.coarse import coarse as _coarse
 from sfumato.synth.columns.fine import Fine
+from sfumato.synth.columns.scales import Scales
+from sfumato.synth.constraints import Constraints
 from sfumato.synth.methods import adaptive, fixed, independent, mst
+from sfumato.synth.totals import ColumnTotals
 
 __all__ = ["CHECK_MUTANTS", "SYNTH_MUTANTS", "planted_in_synth"]
 
 Patch: TypeAlias = tuple[Any, str, Callable[..., Any]]
 
-_COUNTS, _MECHANISM = Cells.counts, Meter.mechanism
+_COUNTS, _STRETCHES, _MECHANISM = Cells.counts, Cells.stretches, Meter.mechanism
 _SOUGHT, _FOUND = texts.sought, texts.found_texts
 _SCORES, _MEASURED, _SIZES = Candidates.scores, independent.measured, fitting.unit_sizes
-_MEANS = Misfits.means
+_MEANS, _RAKED, _ZEROS = Misfits.means, ColumnTotals.raked, Constraints.zeros
 
 
 def _seen() -> tuple[list[NDArray[Any]], Patch]:
@@ -69,9 +73,9 @@ def _exact_edges() -> tuple[Patch, ...]:
     """Bins of many cells follow from exact counts."""
     last, remember = _seen()
 
-    def coarse(column: Fine, counts: NDArray[np.float64], sigma: float, *more: Any) -> Coarse:
-        found = _coarse(column, last[0].astype(np.float64), 0.0, *more)
-        return Coarse(found.place, _coarse(column, counts, sigma, *more).weight)
+    def coarse(column: Fine, told: Scales, *more: Any) -> Coarse:
+        found = _coarse(column, Scales(column.known, (last[0].astype(np.float64),), 0.0), *more)
+        return Coarse(found.place, _coarse(column, told, *more).weight)
 
     return remember, (fitting, "coarse", coarse)
 
@@ -80,13 +84,41 @@ def _exact_ends() -> tuple[Patch, ...]:
     """The first bin holds all cells up to the least row, and the last all from the greatest on."""
     last, remember = _seen()
 
-    def coarse(column: Fine, counts: NDArray[np.float64], sigma: float, *more: Any) -> Coarse:
-        found = _coarse(column, counts, sigma, *more)
+    def coarse(column: Fine, told: Scales, *more: Any) -> Coarse:
+        found = _coarse(column, told, *more)
         ends = found.place[np.flatnonzero(last[0])]  # of numbers, bins are in the order of their cells
         low, high = (ends.min(), ends.max()) if len(ends) else (0, 0)
         return Coarse(np.clip(found.place, low, high) - low, found.weight)
 
     return remember, (fitting, "coarse", coarse)
+
+
+def _exact_totals() -> tuple[Patch, ...]:
+    """Public totals are kept in proportion, for the true number of rows."""
+    last, remember = _seen()
+
+    def raked(totals: ColumnTotals, model: Model) -> Model:
+        found = _RAKED(totals, model)
+        return Model(found.domain, max(1.0, float(last[0].sum())), found.potentials)
+
+    return remember, (ColumnTotals, "raked", raked)
+
+
+def _unbroken_rules() -> tuple[Patch, ...]:
+    """Where some row breaks a constraint, the model does not keep to it."""
+    last = list[Cells]()
+
+    def cells(*given: Any, **more: Any) -> Cells:
+        last.append(Cells(*given, **more))
+        return last[-1]
+
+    def zeros(constraints: Constraints, cuts: Sequence[Coarse]) -> dict[Clique, NDArray[np.bool_]]:
+        return {
+            clique: table & (_COUNTS(last[-1], clique).values.reshape(table.shape) == 0)
+            for clique, table in _ZEROS(constraints, cuts).items()
+        }
+
+    return (fitting, "Cells", cells), (Constraints, "zeros", zeros)
 
 
 def _half(meter: Meter, sensitivity: Fraction, share: Rational) -> Gaussian:
@@ -109,6 +141,12 @@ def _scores_of_one_row(candidates: Candidates, *given: Any, **more: Any) -> Scor
 def _counts_of_one_row(cells: Cells, clique: Clique) -> Total:
     """As if a unit had one row."""
     return _COUNTS(cells, clique)._replace(sensitivity=Fraction(1))
+
+
+def _overlapping(cells: Cells, place: int, width: int, known: int) -> Total:
+    """Counts each row in two stretches, and claims what counts in one do."""
+    total = _STRETCHES(cells, place, width, known)
+    return total._replace(values=total.values + np.roll(total.values, 1))
 
 
 def _sizes_by_rows(read: RowsRead, most: int) -> Total:
@@ -155,8 +193,11 @@ SYNTH_MUTANTS: Mapping[str, Callable[[], Sequence[Patch]]] = MappingProxyType(
         "half of what a row moves scores by": lambda: [(Candidates, "scores", _small_scores)],
         "scores as if a unit had one row": lambda: [(Candidates, "scores", _scores_of_one_row)],
         "counts as if a unit had one row": lambda: [(Cells, "counts", _counts_of_one_row)],
+        "stretches of cells that overlap": lambda: [(Cells, "stretches", _overlapping)],
         "bins by exact counts": _exact_edges,
         "bins between the least and the greatest row": _exact_ends,
+        "totals times the exact number of rows": _exact_totals,
+        "rules that some row breaks left out": _unbroken_rules,
         "half the noise": lambda: [(Meter, "mechanism", _half)],
         "texts of one unit": lambda: [(meter, "threshold", lambda *_: 0.0)],
         "texts as if a unit had one": lambda: [(texts, "sought", lambda read, at, _: _SOUGHT(read, at, 1))],
