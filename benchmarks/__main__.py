@@ -17,6 +17,7 @@ SUBJECTS = (
     "query",
     "depth",
     "growth",
+    "scale",
     "errors",
     "local",
     "anonymity",

@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.harness import Report
 from benchmarks.synth_adult import NUMBERS, Adult, adult, area, variation
 from benchmarks.synth_marginals import closed_form, counted
+from benchmarks.synth_numbers import numbers
 from benchmarks.synth_peers import peak
 from benchmarks.synth_runs import DELTA, runs
 from benchmarks.synth_tables import linked
@@ -131,7 +132,7 @@ def main(method: str, epsilon: str) -> None:
     )
 
 
-PARTS = (quality, closed_form, counted, linked, wide)
+PARTS = (quality, closed_form, counted, numbers, linked, wide)
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -1,11 +1,12 @@
 """What benchmarks share: each call is a question of its own, paid for anew; fits that are timed do run."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks import learn_speed, synth, synth_marginals, synth_wide
+from benchmarks import learn_speed, scale, scale_page, scale_tables, synth, synth_marginals, synth_wide
 from benchmarks.harness import Report
 from benchmarks.synth_adult import TARGET, Adult
 from benchmarks.visits import asked
@@ -93,3 +94,42 @@ def test_a_peer_that_is_missing_or_fails_is_a_row_and_no_crash(little, monkeypat
         assert real["who"] == "no privacy"
         assert not report.figures
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", scale.CASES)
+def test_growth_is_measured_beside_the_plain_query_and_by_stages(name, monkeypatch, tmp_path):
+    monkeypatch.setattr(scale_tables, "MOST", 20_000)
+    monkeypatch.setattr(scale_tables, "KEPT", str(tmp_path))
+    size = 20_000 if name.startswith("rows") else 3  # so many that each key keeps rows in what is prepared
+    ours, plain = (scale.measure(name, size, who) for who in ("sfumato", "plain DuckDB"))
+    lines = {"files": 30, "rows": 30, "listed groups": 3, "unlisted groups": 3, "means of columns": 10}
+    assert ours["lines"] == lines[name.partition(",")[0]]
+    assert ours["travelled"] < 100 * ours["lines"]
+    assert list(ours["stages"]) == list(scale.STAGES)
+    assert min(ours["stages"].values()) > 0
+    assert min(ours["mb"], plain["mb"]) > 1
+    assert "stages" not in plain
+    assert scale.Stages().seconds.keys() == ours["stages"].keys()
+    assert all(call.__module__.startswith("sfumato") for call in (sf.Ledger.debit, sf.engines.DuckDB.fetch))
+
+
+def test_the_page_on_scale_has_the_figures_of_the_results():
+    assert scale_page.written(scale_page.PAGE.read_text()) == scale_page.PAGE.read_text()
+
+
+def test_a_run_becomes_the_figures_of_the_page(monkeypatch, tmp_path):
+    for module in (scale, scale_tables):
+        monkeypatch.setattr(module, "MOST", 20_000)
+    monkeypatch.setattr(scale_tables, "KEPT", str(tmp_path))
+    monkeypatch.setitem(scale.CASES, "files", dataclasses.replace(scale.CASES["files"], sizes=(1, 2)))
+    report = Report("scale")
+    scale.folders(report)
+    other = {"case": "rows, user units: 2,000", "size": 2_000, "cpu": 1e-3}
+    report.rows += [row | other for row in report.rows[-2:]]
+    report.write(tmp_path)
+    page = scale_page.written(scale_page.PAGE.read_text(), tmp_path)
+    for name in ("files: 1", "files: 2"):
+        assert page.count(f"\n| {name} | ") == 2
+    assert " | 30 | " in page
+    # 1e-3 s for 2,000 rows are 0.5 µs a row, and 50,000 core-seconds for 1e11.
+    assert "50,000 core-seconds = 13.9 core-hours" in page
