@@ -30,6 +30,7 @@ from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB, PORTABLE
 from sfumato.engines.spark import SPARK, Spark, engine, settings, views
 from sfumato.engines.spark.conditions import with_typed_conditions
+from sfumato.engines.spark.parts import _is_hashed, written
 from sfumato.errors import EngineFailed, InvalidParameter, QueryRefused, SourceUnusable, TimedOut
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.tree import Call, Column, literal
@@ -41,7 +42,7 @@ from sfumato.sql.write.pieces import table as table_of
 from sfumato.testing import check_engine, exact
 from sfumato.testing.calls import accepted, check, inside, nasty
 from sfumato.testing.engines import engine_faults
-from unlucky import Broken, Unlucky
+from unlucky import AsTheyAre, Broken, Unlucky
 
 pytestmark = pytest.mark.slow  # the first one starts Spark
 DIFFERENT = frozenset().union(*SPARK.different.values())
@@ -743,6 +744,45 @@ def test_a_task_that_is_tried_again_draws_the_same_and_leaves_one_file(parted, t
         found.append([(part.rows, part.digest) for part in parts])
     assert found[0] == found[1]
     assert {path.name for path in tmp_path.iterdir()} >= {"0", "2", "4"}  # or nothing was lost
+
+
+def test_how_many_parts_there_are_and_where_a_group_is_follow_from_settings_alone(parted, tmp_path):
+    places = list[dict[str, int]]()
+    for at, (rows, files) in enumerate([(0, 1), (1, 1), (1200, 1), (1200, 7)]):
+        (source := tmp_path / f"source{at}").mkdir()
+        (folder := tmp_path / f"parts{at}").mkdir()
+        for file in range(files):
+            some = GROUPS.slice(rows * file // files, rows // files)
+            pq.write_table(some, source / f"{file}.parquet")
+        unit = sf.PrivacyUnit("u", max_groups=8, max_rows=8)
+        table = sf.PrivateTable("t", source=source, unit=unit, schema={"g": sf.Text()})
+        with sf.Session(table, budget=sf.Budget(100, "0.1"), engine=parted._engine) as opened:
+            quote, work = drawn(opened)
+            statement = opened.vault._statement(quote.measured)
+            parts = parted._engine.in_parts(statement, work, work.schema, folder, order=["k0"])
+        assert [part.number for part in parts] == list(range(5))
+        shown = {part.number: pq.read_table(folder / part.name)["g"].to_pylist() for part in parts}
+        places.append({key: number for number, keys in shown.items() for key in keys})
+    assert len(set(places[-1].values())) == 5
+    assert places[-2].items() & places[-1].items() == places[-1].items() | places[-2].items()
+
+
+@pytest.mark.parametrize("divided", ["by ranges", "by a hash", "by another hash", "not at all"])
+def test_however_spark_has_divided_groups_their_place_is_a_hash(parted, tmp_path, divided):
+    keys = [f"g{at:03d}" for at in range(200)]
+    frame = plain = parted._engine._spark.createDataFrame(pa.table({"k0": keys}))
+    if divided == "by ranges":
+        frame = plain.repartitionByRange(5, "k0")
+    elif divided != "not at all":
+        frame = plain.repartition(5 if divided == "by a hash" else 7, "k0")
+    assert _is_hashed(frame, 5) == (divided == "by a hash")
+    parts = written(frame, AsTheyAre(), pa.schema({"k0": pa.string()}), tmp_path, ["k0"], 5)
+    assert [part.number for part in parts] == list(range(5))
+    shown = [
+        (part.number, key) for part in parts for key in pq.read_table(tmp_path / part.name)["k0"].to_pylist()
+    ]
+    hashed = plain.selectExpr("CAST(pmod(hash(k0), 5) AS INT) AS n", "k0").collect()
+    assert sorted(shown) == sorted((row.n, row.k0) for row in hashed)
 
 
 @pytest.mark.stats

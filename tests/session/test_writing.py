@@ -1,6 +1,8 @@
 """Noise that is drawn part by part: once, from keys of its own, for each group as `release` draws it."""
 
+import os
 import pickle
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from parted import Parted
 from sfumato import random
 from sfumato.engines import parts
 from sfumato.engines.parts import digest_of, write_part
@@ -177,3 +180,99 @@ def test_a_manifest_is_read_back_and_another_version_is_told():
     for other in (b"{}", b"no", kept.to_bytes().replace(b"written/1", b"written/2")):
         with pytest.raises(LedgerUnusable, match="another version"):
             Manifest.from_bytes(other)
+
+
+# Files, from the draft to their place.
+
+BY_GROUP = "SELECT g, COUNT(*) AS n FROM t GROUP BY g"
+
+
+@pytest.fixture
+def parted():
+    with Parted() as engine, sf.Session(table(), budget=sf.Budget(100, "0.1"), engine=engine) as made:
+        yield made
+
+
+def write(session, folder, text=BY_GROUP, epsilon=4):
+    return session.sql(text).write(folder, epsilon=epsilon, delta="1e-6", bounding="choose")
+
+
+def test_drafts_are_for_one_user_and_the_answer_is_as_open_as_other_folders(parted, tmp_path):
+    (tmp_path / "other").mkdir()
+    written = write(parted, tmp_path / "out")
+    assert parted._engine.modes == [0o700]
+    assert written.folder.stat().st_mode == (tmp_path / "other").stat().st_mode
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "other"}
+    assert len(written.files) == Parted.many
+    copied = write(parted, tmp_path / "copy")
+    assert copied.free
+    assert copied.folder.stat().st_mode == written.folder.stat().st_mode
+    assert copied.table().equals(written.table())
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "other", "copy"}
+
+
+@pytest.mark.parametrize("places", [["out"] * 6, [f"out{at}" for at in range(6)], ["a", "b"] * 3])
+def test_of_many_who_ask_at_once_one_pays_and_all_have_the_same_files(parted, tmp_path, places):
+    found, together = list[object](), threading.Barrier(len(places))
+
+    def ask(name):
+        together.wait()
+        try:
+            written = write(parted, tmp_path / name)
+            found.append((written.free, written.table().to_pydict(), written.receipt.number))
+        except BaseException as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=ask, args=(name,)) for name in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(isinstance(one, tuple) for one in found), found
+    assert sorted(free for free, *_ in found) == [False] + [True] * (len(places) - 1)
+    assert all(one[1:] == found[0][1:] for one in found)
+    assert parted._engine.reads == 1
+    assert parted.balance().spent == 4
+    assert {path.name for path in tmp_path.iterdir()} == set(places)
+
+
+def test_two_questions_for_one_folder_lose_nothing(parted, tmp_path):
+    """The second one is paid by the time that the folder has the files of the first."""
+    place, own = tmp_path / "out", Parted.in_parts
+
+    def in_parts(*facts, **more):
+        found = own(parted._engine, *facts, **more)
+        place.mkdir()
+        (place / "something").touch()
+        return found
+
+    parted._engine.in_parts = in_parts
+    with pytest.raises(InvalidParameter, match="on record"):
+        write(parted, place)
+    spent = parted.balance().spent
+    again = write(parted, tmp_path / "free")
+    assert (again.free, parted.balance().spent) == (True, spent)
+    assert again.table().num_rows > 0
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "free"}
+    assert [path.name for path in place.iterdir()] == ["something"]
+
+
+def test_files_of_a_process_that_died_before_they_were_in_place_are_found(parted, tmp_path, monkeypatch):
+    monkeypatch.setattr(Manifest, "put", lambda *_: None)
+    lost = write(parted, tmp_path / "out")
+    assert not lost.folder.exists()
+    monkeypatch.undo()
+    found = write(parted, tmp_path / "out")
+    assert (found.free, len(os.listdir(found.folder))) == (True, Parted.many + 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_read_that_fails_leaves_nothing_and_stays_paid(parted, tmp_path):
+    def in_parts(*_, **__):
+        raise sf.errors.EngineFailed("It broke.")
+
+    parted._engine.in_parts = in_parts
+    with pytest.raises(sf.errors.EngineFailed):
+        write(parted, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+    assert parted.balance().spent == 4

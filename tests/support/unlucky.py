@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Broken", "Unlucky"]
+__all__ = ["AsTheyAre", "Broken", "Unlucky"]
 
 
 class Unlucky:
@@ -36,6 +36,18 @@ class Broken:
     def __call__(self, part: int, batches: Any) -> Any:
         raise ValueError(self.words)
         yield
+
+
+class AsTheyAre:
+    """Work that shows all lines."""
+
+    def __init__(self) -> None:
+        by_value()
+
+    def __call__(self, part: int, batches: Any) -> Any:
+        import pyarrow as pa
+
+        yield from (pa.Table.from_batches([batch]) for batch in batches)
 
 
 def by_value() -> None:

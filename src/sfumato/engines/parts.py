@@ -50,7 +50,8 @@ class InParts(Protocol):
 
     Privacy:
         As for `Engine`. Nothing of a part is left but what `work` made of it: neither in files nor in
-        messages, and how a file is divided follows from what it shows.
+        messages. How many files there are follows from settings alone, how one is divided from what it
+        shows.
     """
 
     def in_parts(
@@ -66,8 +67,9 @@ class InParts(Protocol):
             order: The columns by which the lines of a part are sorted before anything is done with them.
 
         Returns:
-            One file for each part, also for those without lines. A part that was tried again, or worked on
-            twice at once, has one; of others nothing is left.
+            One file for each part, also for those without lines: as many as the engine's settings say,
+            whatever the rows. A part that was tried again, or worked on twice at once, has one; of others
+            nothing is left.
 
         Raises:
             EngineFailed: if it cannot be finished; `TimedOut` and `Cancelled` say which way.

@@ -29,9 +29,10 @@ def write(session: Session, quote: Quote, memo: Memo, folder: str | Path, *, err
     """The answer to a quote as files of a folder, which appear there once the ledger has their digests.
 
     Privacy:
-        Claim: the files carry `quote.loss`, see `Drawing`. They are written beside the folder and moved there
-        when they are on record, so that whoever asks at the same time is given the same files. If anything
-        fails before that, they are removed, and the price stays paid.
+        Claim: the files carry `quote.loss`, see `Drawing`. They are written beside the folder, for this user
+        alone, and moved there when they are on record. Of several threads and processes that ask at once one
+        pays and has its files in place before the next one looks, which is given the same. If anything fails
+        before they are on record, they are removed, and the price stays paid.
 
     Raises:
         InvalidParameter: if the folder has files, or nothing can be written beside it; nothing was spent.
@@ -54,7 +55,7 @@ def write(session: Session, quote: Quote, memo: Memo, folder: str | Path, *, err
 
     def answer(right: Right) -> Manifest:
         draft = place.with_name(f".{place.name}.{random.token()}")
-        draft.mkdir()
+        draft.mkdir(mode=0o700)
         work = Drawing(quote, session.vault.kinds(quote.measured), random.salt(_SEED), errors)
         try:
             parts = session.vault.in_parts(questions, right, work, work.schema, draft)
@@ -83,21 +84,21 @@ def write(session: Session, quote: Quote, memo: Memo, folder: str | Path, *, err
         )
         return next((each for each in same if each.answer.place() is not None), None)
 
-    bought = session.buy(
-        Purchase(
-            dataset=session.dataset_of(quote.report).name,
-            loss=quote.loss,
-            fingerprint=_fingerprint(quote, errors=errors),
-            memo=memo,
-            answer=answer,
-            write=Manifest.to_bytes,
-            read_back=Manifest.from_bytes,
-            choose=choose,
-            reads=(quote.fingerprint,),
-            check=check,
-        )
+    wanted = Purchase(
+        dataset=session.dataset_of(quote.report).name,
+        loss=quote.loss,
+        fingerprint=_fingerprint(quote, errors=errors),
+        memo=memo,
+        answer=answer,
+        write=Manifest.to_bytes,
+        read_back=Manifest.from_bytes,
+        choose=choose,
+        reads=(quote.fingerprint,),
+        check=check,
     )
-    bought.answer.put(place)
+    with session.ledger.turn(wanted.dataset, f"files {wanted.fingerprint}"):
+        bought = session.buy(wanted)
+        bought.answer.put(place)
     return Written(place, bought.answer, quote, bought.receipt, free=bought.free)
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
+import tempfile
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sfumato import random
 from sfumato._dataclasses import dataclass
 from sfumato._files import write_whole
 from sfumato.engines.parts import Part, digest_of
@@ -99,19 +102,39 @@ class Manifest:
         return next((place for place in map(Path, (self.folder, self.draft)) if self.is_in(place)), None)
 
     def put(self, folder: Path) -> None:
-        """Have the files in a folder, from wherever they are: moved there from a draft, else copied."""
+        """Have the files in a folder, all at once and from wherever they are: a draft is moved, else copied.
+
+        Raises:
+            InvalidParameter: if something else is there, or nothing can be written; the files stay where they
+                are.
+        """
+        if self.is_in(folder):
+            return
         place = self.place()
-        assert place is not None
-        if place == folder:
-            return
-        if place == Path(self.draft):
-            write_whole(place / MANIFEST, self.to_bytes())
-            place.replace(folder)
-            return
-        folder.mkdir(exist_ok=True)
-        for part in self.parts:
-            shutil.copyfile(place / part.name, folder / part.name)
-        write_whole(folder / MANIFEST, self.to_bytes())
+        try:
+            draft = Path(self.draft)
+            if place != draft:
+                assert place is not None
+                draft = folder.with_name(f".{folder.name}.{random.token()}")
+                shutil.copytree(place, draft)
+            write_whole(draft / MANIFEST, self.to_bytes())
+            draft.chmod(_as_others(folder.parent))
+            draft.replace(folder)
+        except OSError:
+            if place != Path(self.draft):
+                shutil.rmtree(draft, ignore_errors=True)
+            raise InvalidParameter(
+                f'The answer is on record, but "{folder.name}" has files by now, or cannot be written; name '
+                "another folder, which is free."
+            ) from None
+
+
+def _as_others(folder: Path) -> int:
+    """The permissions that a new folder has there."""
+    with tempfile.TemporaryDirectory(dir=folder) as trial:
+        made = Path(trial) / "new"
+        made.mkdir()
+        return stat.S_IMODE(made.stat().st_mode)
 
 
 class Written:

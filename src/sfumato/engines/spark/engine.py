@@ -211,7 +211,10 @@ class Spark:
             TimedOut: after `timeout` seconds.
             Cancelled: on Ctrl-C; the engine stays usable.
         """
-        return self._run(statement, lambda frame: written(frame, work, schema, folder, order))
+        many = _tried(lambda: int(self._spark.conf.get("spark.sql.shuffle.partitions")))
+        if many is None:
+            raise EngineFailed(_CLOSED)
+        return self._run(statement, lambda frame: written(frame, work, schema, folder, order, many))
 
     def _run(self, statement: exp.Expression, work: Callable[[Any], _T]) -> _T:
         """What is made of the frame of one SELECT."""

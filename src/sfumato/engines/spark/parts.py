@@ -20,26 +20,41 @@ _FAILED = "A part could not be written."
 
 
 def written(
-    frame: Any, work: Work, schema: pa.Schema, folder: Path, order: Sequence[str]
+    frame: Any, work: Work, schema: pa.Schema, folder: Path, order: Sequence[str], many: int
 ) -> tuple[Part, ...]:
-    """Work on all parts of a frame, and keep one file of each.
+    """Work on so many parts of a frame, and keep one file of each.
 
     Spark may try a task again, or run it twice at once, and takes the answer of one: the name of that one's
     file is in it. Files that no answer names are removed.
+
+    Privacy:
+        Claim: how many files there are, and which of them has a group, says nothing of other groups. Proof:
+        there are `many`, and a group's place is a hash of its keys. Where the plan has them otherwise, such
+        as by ranges that Spark takes from samples, they are divided anew.
     """
-    ordered = frame.sortWithinPartitions(*order)
-    found = ordered.mapInArrow(_task(work, schema, str(folder)), _DONE).collect()
+    if not _is_hashed(frame, many):
+        frame = frame.repartition(many, *order)
+    task = _task(work, schema, str(folder))
+    found = frame.sortWithinPartitions(*order).mapInArrow(task, _DONE).collect()
     parts = {row["number"]: Part(row["number"], row["name"], row["rows"], row["digest"]) for row in found}
-    if len(parts) != len(found):
+    if len(parts) != len(found) or not parts.keys() <= set(range(many)):
         raise EngineFailed(_FAILED)
-    for number in range(max(parts, default=-1) + 1):
-        if number not in parts:  # a part without lines for which no task ran
-            parts[number] = write_part(work, schema, folder, number, iter(()))
+    for number in set(range(many)) - parts.keys():  # without lines, for which no task ran
+        parts[number] = write_part(work, schema, folder, number, iter(()))
     kept = {part.name for part in parts.values()}
     for path in folder.iterdir():
         if path.name not in kept:
             path.unlink()
-    return tuple(parts[number] for number in sorted(parts))
+    return tuple(parts[number] for number in range(many))
+
+
+def _is_hashed(frame: Any, many: int) -> bool:
+    """Whether the plan of a frame has so many parts by a hash; not by Connect, which does not say."""
+    with contextlib.suppress(Exception):
+        found = frame._jdf.queryExecution().executedPlan().outputPartitioning()
+        is_hash = found.getClass().getSimpleName() == "HashPartitioning"
+        return bool(is_hash and found.numPartitions() == many)
+    return False
 
 
 def _task(
