@@ -12,7 +12,6 @@ import re
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +21,7 @@ from sqlglot import exp
 import sfumato as sf
 from datafusion_dialect import DATAFUSION, NAN, TYPES
 from sfumato.engines import UNIT_COLUMN, Source, SourceKind, check_address, pointer_column
-from sfumato.engines.public import in_order, repeated, some_values
+from sfumato.engines.public import ShowsPublic
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.numeric.moments import DAY, FIRST, LAST
 from sfumato.schema import Kind
@@ -90,7 +89,7 @@ def context(threads: int = 1) -> SessionContext:
     return SessionContext(config)
 
 
-class DataFusion:
+class DataFusion(ShowsPublic):
     """Runs reads in DataFusion. The data is held in memory as Arrow has it."""
 
     dialect = DATAFUSION
@@ -163,15 +162,6 @@ class DataFusion:
             raise EngineFailed("The engine could not finish the read; the price stays paid.")
         return _plain(found)
 
-    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
-        self._check_public(name)
-        found = self.fetch(some_values(name, column, limit)).column(0).to_pylist()
-        return in_order(found) if len(found) <= limit else None
-
-    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
-        self._check_public(name)
-        return self.fetch(repeated(name, columns)).num_rows == 0
-
     def check_whole(self, source: Source) -> None:
         pass
 
@@ -191,9 +181,8 @@ class DataFusion:
         if self._closed:
             raise EngineFailed("The engine is closed; open a new session.")
 
-    def _check_public(self, name: str) -> None:
-        if self._units.get(name.lower()):
-            raise EngineFailed("The table protects a unit; only values of public tables are shown.")
+    def _has_unit(self, name: str) -> bool:
+        return bool(self._units.get(name.lower()))
 
     def _rows(self, source: Source) -> tuple[pa.Table, str]:
         if isinstance(source, pa.Table):

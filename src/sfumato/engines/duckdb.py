@@ -24,7 +24,7 @@ from sfumato.engines._tables import Table, plan_table
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.dialect import DUCKDB, PORTABLE, Dialect
 from sfumato.engines.kinds import kind_of
-from sfumato.engines.public import in_order, repeated, some_values
+from sfumato.engines.public import ShowsPublic
 from sfumato.engines.running import run
 from sfumato.engines.sources import Database, Stamp, locate
 from sfumato.engines.trees import nodes_of
@@ -40,7 +40,6 @@ __all__ = ["DuckDB"]
 _T = TypeVar("_T")
 _CLOSED = "The engine is closed; open a new session."
 _STRANGE = "The engine runs one SELECT over attached tables and nothing else."
-_PRIVATE = "The table protects a unit; only values of public tables are shown."
 _STALE = "A file of the dataset changed since it was attached; open a new session on a new dataset."
 _ALTERED = "A prepared file is not as it was written; prepare its table again. The price stays paid."
 _CHANGED = "A file of the source changed while it was read; the price stays paid."
@@ -87,7 +86,7 @@ _COPIES = (
 _LOCK = ("SET enable_external_access = false", "SET lock_configuration = true")
 
 
-class DuckDB:
+class DuckDB(ShowsPublic):
     """Runs reads in DuckDB, within limits, with every door but the attached sources shut.
 
     Attributes:
@@ -284,33 +283,6 @@ class DuckDB:
         if self._closed and not self._reads:
             self._scratch.remove()
 
-    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
-        """The values of a column of a public table, each once, in order, without NULL; None above `limit`.
-
-        Privacy:
-            For public tables only: the values are shown as they are. A table with a unit is refused.
-
-        Raises:
-            EngineFailed: if the table has a unit, or the read cannot be finished.
-        """
-        statement = some_values(name, column, limit)
-        self._check_public(name)
-        values = self.fetch(statement).column(0).to_pylist()
-        return in_order(values) if len(values) <= limit else None
-
-    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
-        """Whether no two rows of a public table have the same values in all these columns, NULLs aside.
-
-        Privacy:
-            For public tables only. A table with a unit is refused.
-
-        Raises:
-            EngineFailed: if the table has a unit, or the read cannot be finished.
-        """
-        statement = repeated(name, columns)
-        self._check_public(name)
-        return bool(self.fetch(statement).num_rows == 0)
-
     def check_whole(self, source: Source) -> None:
         """Look through CSV files for what would lose rows: a quote that is not closed, text not in UTF-8.
 
@@ -364,11 +336,10 @@ class DuckDB:
         if self._closed:
             raise EngineFailed(_CLOSED)
 
-    def _check_public(self, name: str) -> None:
+    def _has_unit(self, name: str) -> bool:
         with self._lock:
             table = self._tables.get(name.lower())
-        if table is not None and table.has_unit:
-            raise EngineFailed(_PRIVATE)
+        return table is not None and table.has_unit
 
     def _connect(self) -> Any:
         """A fresh instance in memory with our settings, not locked yet."""

@@ -1,15 +1,59 @@
-"""Statements about public tables: which values a column has, and whether columns are a key."""
+"""Questions about public tables: which values a column has, and whether columns are a key."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import EngineFailed, InvalidParameter
 
-__all__ = ["in_order", "repeated", "some_rows", "some_values"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ShowsPublic", "in_order", "repeated", "some_rows", "some_values"]
+
+
+class ShowsPublic(ABC):
+    """What engines tell of public tables, out of their reads."""
+
+    @abstractmethod
+    def fetch(self, statement: exp.Expression, *, guard: exp.Expression | None = None) -> pa.Table:
+        """The result of one SELECT over attached tables."""
+
+    @abstractmethod
+    def _has_unit(self, name: str) -> bool:
+        """Whether an attached table protects a unit."""
+
+    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
+        """The values of a column of a public table, each once, in order, without NULL; None above `limit`.
+
+        Privacy:
+            For public tables only: the values are shown as they are. A table with a unit is refused.
+
+        Raises:
+            EngineFailed: if the table has a unit, or the read cannot be finished.
+        """
+        values = self._shown(name, some_values(name, column, limit)).column(0).to_pylist()
+        return in_order(values) if len(values) <= limit else None
+
+    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
+        """Whether no two rows of a public table have the same values in all these columns, NULLs aside.
+
+        Privacy:
+            For public tables only. A table with a unit is refused.
+
+        Raises:
+            EngineFailed: if the table has a unit, or the read cannot be finished.
+        """
+        return bool(self._shown(name, repeated(name, columns)).num_rows == 0)
+
+    def _shown(self, name: str, statement: exp.Select) -> pa.Table:
+        if self._has_unit(name):
+            raise EngineFailed("The table protects a unit; only values of public tables are shown.")
+        return self.fetch(statement)
 
 
 def some_values(table: str, column: str, limit: int) -> exp.Select:

@@ -28,7 +28,7 @@ from sfumato.engines.postgres.relations import (
 )
 from sfumato.engines.postgres.results import known_types, prepare_loaders, table_of
 from sfumato.engines.postgres.statements import named_in, text_of
-from sfumato.engines.public import in_order, repeated, some_values
+from sfumato.engines.public import ShowsPublic
 from sfumato.engines.running import run
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.schema import Kind
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["Postgres"]
 
 _STRANGE = "The engine runs one SELECT over attached tables and nothing else."
-_PRIVATE = "The table protects a unit; only values of public tables are shown."
 _CLOSED = "The engine is closed; open a new session."
 _LOST = "The server of PostgreSQL could not be reached, or went away during the read; the price stays paid."
 _CHANGED = "A table changed its columns since it was attached; open a new session. The price stays paid."
@@ -74,7 +73,7 @@ _NAME = "sfumato"
 _UNSETTLED = "ROLLBACK; DEALLOCATE ALL"
 
 
-class Postgres:
+class Postgres(ShowsPublic):
     """Runs reads on a server of PostgreSQL 17 or later, whose tables are the sources.
 
     Attributes:
@@ -207,33 +206,6 @@ class Postgres:
             raise EngineFailed(result)
         return result
 
-    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
-        """The values of a column of a public table, each once, in order, without NULL; None above `limit`.
-
-        Privacy:
-            For public tables only: the values are shown as they are. A table with a unit is refused.
-
-        Raises:
-            EngineFailed: if the table has a unit, or the read cannot be finished.
-        """
-        statement = some_values(name, column, limit)
-        self._check_public(name)
-        values = self.fetch(statement).column(0).to_pylist()
-        return in_order(values) if len(values) <= limit else None
-
-    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
-        """Whether no two rows of a public table have the same values in all these columns, NULLs aside.
-
-        Privacy:
-            For public tables only. A table with a unit is refused.
-
-        Raises:
-            EngineFailed: if the table has a unit, or the read cannot be finished.
-        """
-        statement = repeated(name, columns)
-        self._check_public(name)
-        return bool(self.fetch(statement).num_rows == 0)
-
     def check_whole(self, source: Source) -> None:
         """Nothing to look for: a table of a server loses no rows."""
 
@@ -269,11 +241,10 @@ class Postgres:
         if self._closed:
             raise EngineFailed(_CLOSED)
 
-    def _check_public(self, name: str) -> None:
+    def _has_unit(self, name: str) -> bool:
         with self._lock:
             table = self._tables.get(name.lower())
-        if table is not None and table.has_unit:
-            raise EngineFailed(_PRIVATE)
+        return table is not None and table.has_unit
 
     def _described(self, address: Address) -> Relation:
         """What the catalog says of a table."""

@@ -18,7 +18,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.engines.base import Source, SourceKind, check_address
 from sfumato.engines.dialect import Dialect
 from sfumato.engines.parts import Part, Work
-from sfumato.engines.public import in_order, repeated, some_values
+from sfumato.engines.public import ShowsPublic
 from sfumato.engines.running import run
 from sfumato.engines.sources import Files, Stamp, locate, stamps_of
 from sfumato.engines.spark.conditions import with_typed_conditions
@@ -38,7 +38,6 @@ __all__ = ["Spark"]
 _T = TypeVar("_T")
 _CLOSED = "The engine is closed; open a new session."
 _STRANGE = "The engine runs one SELECT over attached tables and nothing else."
-_PRIVATE = "The table protects a unit; only values of public tables are shown."
 _CHANGED = "A file of the source changed since it was attached, or while it was read; the price stays paid."
 _STORES = frozenset({"abfss", "file", "gs", "hdfs", "s3a"})
 _WILD = re.compile(r"([{}\[\]*?\\])")
@@ -70,7 +69,7 @@ class _View:
     stamps: tuple[Stamp, ...]
 
 
-class Spark:
+class Spark(ShowsPublic):
     """Runs reads in Spark: inside this machine, over a given session, or by Spark Connect.
 
     Sources are tables of a catalog (`spark://catalog.schema.table`), Parquet files and folders, here or where
@@ -245,33 +244,6 @@ class Spark:
             raise EngineFailed(_CHANGED)
         return result
 
-    def values(self, name: str, column: str, limit: int) -> list[Any] | None:
-        """The values of a column of a public table, each once, in order, without NULL; None above `limit`.
-
-        Privacy:
-            For public tables only: the values are shown as they are. A table with a unit is refused.
-
-        Raises:
-            EngineFailed: if the table has a unit, or the read cannot be finished.
-        """
-        statement = some_values(name, column, limit)
-        self._check_public(name)
-        values = self.fetch(statement).column(0).to_pylist()
-        return in_order(values) if len(values) <= limit else None
-
-    def is_unique(self, name: str, columns: Sequence[str]) -> bool:
-        """Whether no two rows of a public table have the same values in all these columns, NULLs aside.
-
-        Privacy:
-            For public tables only. A table with a unit is refused.
-
-        Raises:
-            EngineFailed: if the table has a unit, or the read cannot be finished.
-        """
-        statement = repeated(name, columns)
-        self._check_public(name)
-        return bool(self.fetch(statement).num_rows == 0)
-
     def check_whole(self, source: Source) -> None:
         """Nothing: Parquet and tables of a catalog lose no rows."""
 
@@ -310,11 +282,10 @@ class Spark:
         if self._closed:
             raise EngineFailed(_CLOSED)
 
-    def _check_public(self, name: str) -> None:
+    def _has_unit(self, name: str) -> bool:
         with self._lock:
             view = self._views.get(name.lower())
-        if view is not None and view.has_unit:
-            raise EngineFailed(_PRIVATE)
+        return view is not None and view.has_unit
 
     def _mark(self, tag: str) -> None:
         """Name what this thread runs from now on; tags of sessions name no jobs of Arrow, but by Connect."""
