@@ -78,7 +78,7 @@ def test_clients_can_encode_a_column_of_a_server(cli, source):
 
 @pytest.mark.parametrize(
     "command",
-    [("prepare", "visits"), ("validate",), ("anonymity", "{source}", "--quasi", "city")],
+    [("validate",), ("anonymity", "{source}", "--quasi", "city")],
     ids=lambda command: command[0],
 )
 def test_what_reads_files_alone_says_so(cli, source, tmp_path, command):
@@ -86,3 +86,28 @@ def test_what_reads_files_alone_says_so(cli, source, tmp_path, command):
     found = cli(*(part.format(source=source) for part in command))
     assert found.code != 0
     assert "copy it to this machine and give its path" in " ".join(found.err.split())
+
+
+def test_a_table_of_a_server_is_prepared_beside_it(cli, source, tmp_path):
+    (tmp_path / "sfumato.toml").write_text(catalog(source))
+    refused = cli("prepare", "visits")
+    assert refused.code == 2
+    told = " ".join(refused.err.split())
+    assert "say where: --output postgresql://writer@host/database::schema.table" in told
+    target = f"{shared()}::public.{source.rpartition('.')[2]}_ready"
+    found = cli("prepare", "visits", "--output", target, "--group-by", "city")
+    assert found.code == 0, found.err
+    assert f'source = "{target}"' in found.out.replace("\n", "")
+    assert "the role that reads the source" in " ".join(found.out.split())
+    (tmp_path / "sfumato.toml").write_text(catalog(target))
+    asked = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+    assert "prepared for this grouping" in " ".join(cli("quote", asked, "--epsilon", "1").out.split())
+    assert cli("query", asked, "--epsilon", "1").code == 0
+    (tmp_path / "sfumato.toml").write_text(catalog(source))
+    again = cli("prepare", "visits", "-o", target)
+    assert again.code == 2
+    assert "--force" in again.err
+    made = cli("prepare", "visits", "-o", target, "--force", "--json")
+    assert made.json["path"] == made.json["source"] == target
+    assert made.json["bytes"] > 0
+    assert SECRET not in found.out + found.err + refused.err + again.err + made.out

@@ -19,7 +19,7 @@ from neighbours import examine
 from postgres_engine import FilledPostgres, PostgresStore, given, server, shared, superuser
 from same_questions import compare_queries
 from sfumato.engines import DuckDB
-from sfumato.engines.postgres import Postgres, engine, relations
+from sfumato.engines.postgres import Postgres, columns, failures
 from sfumato.engines.postgres.dialect import POSTGRES
 from sfumato.engines.postgres.door import is_plain
 from sfumato.errors import EngineFailed, SourceUnusable, TimedOut
@@ -80,7 +80,7 @@ def test_what_cannot_be_opened_is_refused_before_it_is_paid(one, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", "wrong")
     with Postgres() as other:
         refused(other, source, "PGPASSWORD or PGPASSFILE")
-        monkeypatch.setattr(engine, "_REASONS", ())  # as if the server spoke another language
+        monkeypatch.setattr(failures, "_REASONS", ())  # as if the server spoke another language
         refused(other, source, "check the role, its password")
         refused(other, "postgresql://nobody@127.0.0.1:1/none::t", "cannot be reached")
 
@@ -344,7 +344,7 @@ def test_a_locale_collation_is_found(one, monkeypatch):
     if server().locale is None:
         pytest.skip("no locale but C can be made on this machine")
     sources = orders()
-    monkeypatch.setattr(relations, "_C", "")
+    monkeypatch.setattr(columns, "_C", "")
     one.attach("t", sources["default"], {"s": "text"})
     assert below_b(one) != 4
     assert compare_queries(FilledPostgres, "locale", 200, ids=["bytes", "decimal"], stop=True).different != []

@@ -19,8 +19,8 @@ import pytest
 from sqlglot import parse_one
 
 import sfumato as sf
+from sfumato.engines import _preparing, ranking, running
 from sfumato.engines import prepare as preparing
-from sfumato.engines import ranking, running
 from sfumato.engines.base import RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import DuckDB
@@ -234,26 +234,9 @@ def test_a_prepared_file_is_known_by_its_note_and_not_by_its_name(tmp_path):
         assert columns == list(KINDS)
 
 
-def test_a_declaration_that_the_file_was_not_prepared_for_is_refused(tmp_path):
-    path = prepare(table_of(frame(some_rows())), tmp_path / "p.duckdb").path
-    with DuckDB() as engine:
-        with pytest.raises(SourceUnusable, match='a unit other than "age"; prepare the table again'):
-            engine.attach("t", path, {"country": "text"}, unit="age")
-        with pytest.raises(SourceUnusable, match='without the column "age" as float'):
-            engine.attach("t", path, {"age": "float"}, unit="user")
-        with pytest.raises(SourceUnusable, match='without the column "city" as text'):
-            engine.attach("t", path, {"city": "text"}, unit="user")
-        with pytest.raises(SourceUnusable, match="kept for ranks"):
-            engine.attach("t", frame(some_rows()), {RANK_COLUMN.upper(): "integer"}, unit="user")
-
-
-@pytest.mark.parametrize("note", ["not JSON", "{}", '{"format": 2}', None])
-def test_a_note_that_is_not_understood_is_refused(tmp_path, note):
-    path = prepare(table_of(frame(some_rows())), tmp_path / "p.duckdb").path
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(f'UPDATE "{METADATA}" SET note = ?', [note])
-    with DuckDB() as engine, pytest.raises(SourceUnusable, match="not prepared by this version"):
-        engine.attach("t", path, KINDS, unit="user")
+def test_the_names_of_ranks_are_kept():
+    with DuckDB() as engine, pytest.raises(SourceUnusable, match="kept for ranks"):
+        engine.attach("t", frame(some_rows()), {RANK_COLUMN.upper(): "integer"}, unit="user")
 
 
 def test_the_note_holds_no_data_and_not_the_salt(tmp_path):
@@ -278,16 +261,6 @@ def test_the_file_is_for_its_owner_and_leaves_nothing_beside_it(tmp_path):
     assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
     assert (made.table, made.unit, made.columns) == ("visits", "user", tuple(KINDS))
     assert made.bytes == os.path.getsize(made.path)
-
-
-def test_an_existing_file_is_written_over_only_by_force(tmp_path):
-    target = tmp_path / "p.duckdb"
-    first = prepared(tmp_path, some_rows())
-    before = target.read_bytes()
-    with pytest.raises(InvalidParameter, match="there already"):
-        prepare(table_of(frame(some_rows(2))), target)
-    assert target.read_bytes() == before
-    assert prepared(tmp_path, some_rows(2), force=True) != first
 
 
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
@@ -327,7 +300,7 @@ def test_an_interruption_leaves_nothing(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise Cancelled("…")
 
-    monkeypatch.setattr(preparing, "run", interrupted)
+    monkeypatch.setattr(_preparing, "run", interrupted)
     with pytest.raises(Cancelled, match="what was written so far is removed"):
         prepare(table_of(frame(some_rows())), tmp_path / "p.duckdb")
     assert _listing(tmp_path) == []

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from postgres_engine import FilledPostgres, shared
+from prepared_places import DuckDBPlace, PostgresPlace, portable_duckdb
 from same_questions import IDS as ALL_IDS
-from same_questions import Compared, compare_queries, compare_shapes, compare_unread
+from same_questions import Compared, compare_prepared, compare_queries, compare_shapes, compare_unread
 from sfumato.engines import DuckDB, Engine
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.dialect import PORTABLE
@@ -43,6 +44,13 @@ def test_random_queries_have_the_same_integers(other):
 @pytest.mark.parametrize("other", sorted(ENGINES))
 def test_random_questions_of_all_shapes_have_the_same_integers(other):
     keeps_to(compare_shapes(ENGINES[other], "few", 3, ids=IDS[other]), 50)
+
+
+@pytest.mark.parametrize("many", [4, pytest.param(200, marks=pytest.mark.stats)])
+def test_prepared_tables_have_the_same_integers(tmp_path, many):
+    with portable_duckdb():
+        places = DuckDBPlace(tmp_path), PostgresPlace(tmp_path)
+        keeps_to(compare_prepared(places, "few", many, ids=IDS["postgres"]), many)
 
 
 @pytest.mark.stats

@@ -36,8 +36,18 @@ from sfumato.session.vault import Vault
 from sfumato.sql.write.pieces import column as column_of
 from sfumato.sql.write.pieces import select
 from sfumato.sql.write.pieces import table as table_of
+from sfumato.sql.write.ranks import guard
 
-__all__ = ["IDS", "SHAPES", "Compared", "compare_queries", "compare_shapes", "compare_unread", "dressed"]
+__all__ = [
+    "IDS",
+    "SHAPES",
+    "Compared",
+    "compare_prepared",
+    "compare_queries",
+    "compare_shapes",
+    "compare_unread",
+    "dressed",
+]
 
 SHAPES = sorted(set(FORMS) - {"prepared", "grouped"})
 """The forms that ask tables as they are."""
@@ -105,6 +115,38 @@ def compare_shapes(
     return total
 
 
+def compare_prepared(
+    places: tuple[Any, Any], seed: str, count: int, *, ids: Collection[str] = ()
+) -> Compared:
+    """Ask so many random questions of tables that were prepared in two places by one salt."""
+    total = Compared()
+    for part in range(0, count, _A_SHOP):
+        draw, world = random.Random(f"same prepared {seed}/{part}"), make_shop(f"{seed}/{part}")
+        tables, rows, letters = dressed(world, draw, ids)
+        ranked = {
+            name: (PrivateTable(name, source=None, unit=orders.unit, schema=orders.schema), groups)
+            for orders in (tables["orders"],)
+            for name, groups in world.prepared.items()
+        }
+        with places[0].engine() as first, places[1].engine() as second:
+            for place, engine in zip(places, (first, second), strict=True):
+                source = place.source(rows["orders"])
+                for name, (table, groups) in ranked.items():
+                    kinds = {column: kind.kind for column, kind in table.schema.items()}
+                    here = replace(table, source=source)
+                    made = place.prepare(here, place.target(), group_by=groups, salt=b"shared")
+                    engine.attach(name, made, kinds, unit=table.unit.column)
+            declared = {name: table for name, (table, _) in ranked.items()}
+            salt, chosen_by = dict.fromkeys(declared, 5), dict.fromkeys(declared, PORTABLE.name)
+            vaults = [Vault(engine, declared, salt, chosen_by) for engine in (first, second)]
+            for form in ("prepared", "grouped") * min(_A_SHOP, count - part):
+                question = make_shape(draw, form)
+                text = _worded(question.text, letters)
+                total.asked += 1
+                total.different += _one(vaults, replace(question, text=text), draw, total)
+    return total
+
+
 def compare_unread(make: Callable[[], Engine], seed: str, count: int) -> Compared:
     """Ask of random tables how many cells could not be read: none where an engine does not say."""
     total = Compared()
@@ -154,9 +196,13 @@ def _compare(
         for form in (form for form, count in asked for _ in range(count)):
             people = form == "people"
             question = make_query(draw, tables[form], plain=True) if people else make_shape(draw, form)
-            text = _QUOTED.sub(lambda found: f"'{letters.get(found[1], found[1])}'", question.text)
+            text = _worded(question.text, letters)
             total.asked += 1
             total.different += _one(vaults, replace(question, text=text), draw, total)
+
+
+def _worded(text: str, letters: Mapping[str, str]) -> str:
+    return _QUOTED.sub(lambda found: f"'{letters.get(found[1], found[1])}'", text)
 
 
 def _one(vaults: list[Vault], asked: Asked, draw: random.Random, total: Compared) -> Iterator[str]:
@@ -178,7 +224,7 @@ def _one(vaults: list[Vault], asked: Asked, draw: random.Random, total: Compared
         if wanted is not measured and not groups:
             continue  # about no group at all nothing is asked
         try:
-            answers = [vault._engine.fetch(_statement(vault, wanted)) for vault in vaults]
+            answers = [_fetched(vault, wanted) for vault in vaults]
         except EngineFailed as error:
             yield f"{asked.text}: {error}"
             return
@@ -188,6 +234,12 @@ def _one(vaults: list[Vault], asked: Asked, draw: random.Random, total: Compared
         total.rows += answers[0].num_rows
         if plain(answers[0]) != plain(answers[1]):
             yield f"{asked.text}: {_told(wanted, *answers)}"
+
+
+def _fetched(vault: Vault, measured: Measured) -> pa.Table:
+    held = guard(measured, vault._tables, vault._engine.dialect)
+    more = {} if held is None else {"guard": held}
+    return vault._engine.fetch(_statement(vault, measured), **more)
 
 
 def _statement(vault: Vault, measured: Measured) -> Any:

@@ -205,16 +205,16 @@ def _no_ranks(name: str) -> Callable[[exp.Expr], None]:
     return change
 
 
-def _groups_among_all(keys: Sequence[str], salt: str, digest: Digest) -> str:
-    return _group_rank(keys, salt, digest).replace(f'PARTITION BY "{UNIT_COLUMN}" ', "")
+def _groups_among_all(keys: Sequence[str], salt: str, digest: Digest, *names: str) -> str:
+    return _group_rank(keys, salt, digest, *names).replace(f'PARTITION BY "{UNIT_COLUMN}" ', "")
 
 
-def _places_among_all(keys: Sequence[str]) -> str:
-    return _place(keys).replace(f'"{UNIT_COLUMN}", ', "")
+def _places_among_all(keys: Sequence[str], *names: str) -> str:
+    return _place(keys, *names).replace(f'"{UNIT_COLUMN}", ', "")
 
 
-def _places_as_they_come(keys: Sequence[str]) -> str:
-    return _place(keys).split(" ORDER BY ")[0] + ")"
+def _places_as_they_come(keys: Sequence[str], *names: str) -> str:
+    return _place(keys, *names).split(" ORDER BY ")[0] + ")"
 
 
 # ── claims ──

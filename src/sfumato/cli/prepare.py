@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["prepare"]
 
 
+_ENGINES = ("duckdb", "postgres")
+
+
 class _WhichTable(InvalidParameter):
     """No table was named where there are several."""
 
@@ -34,8 +37,13 @@ def prepare(
         str | None, typer.Argument(metavar="TABLE", help="Which table; may be left out if there is one.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to; else TABLE.prepared.duckdb."),
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PLACE",
+            help="Where to; else TABLE.prepared.duckdb. Of a table in PostgreSQL the address of a new one.",
+        ),
     ] = None,
     group_by: Annotated[
         list[str] | None,
@@ -45,23 +53,24 @@ def prepare(
             help="Columns: questions that group by just these become a plain filter too.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over what was prepared before.")] = False,
     config: ConfigOption = None,
     json_: JsonOption = False,
 ) -> None:
     """Write a table once, ranked within units, for quick reads."""
-    from sfumato.engines.dialect import DUCKDB
+    from sfumato.engines.base import engine_of
     from sfumato.engines.prepare import prepare as write
 
     catalog = read_catalog(config)
     chosen = _chosen(catalog, table)
     folder = catalog.path.parent
-    target = folder / f"{chosen.name}.prepared.duckdb" if output is None else output
-    limits = catalog.engine
-    if limits.name not in (None, DUCKDB.name):
+    limits, reads = catalog.engine, engine_of([chosen.source])
+    if limits.name not in (None, reads) or reads not in _ENGINES:
         raise InvalidParameter(
-            f"Only the engine {DUCKDB.name} reads prepared files; {catalog.path.name} names another one."
+            f"Tables are prepared for the engines {_listed(_ENGINES)}, and {chosen.name} of "
+            f"{catalog.path.name} is read by {limits.name or reads}."
         )
+    target = output or _place(chosen, folder, reads)
     with progress_bar("preparing", quiet=json_) as progress:
         prepared = write(
             chosen,
@@ -73,7 +82,7 @@ def prepare(
             timeout=limits.timeout,
             progress=lambda done: progress(done, "preparing"),
         )
-    source = os.path.relpath(prepared.path, folder.absolute())
+    source = _source(chosen, prepared.path, folder)
     if json_:
         emit_json(
             {
@@ -90,8 +99,8 @@ def prepare(
     say(f"Wrote {prepared.path}.", style="good")
     say()
     paragraph(
-        "It has the rows of the table, readable by you alone, and is for the steward's eyes like its source. "
-        f"To ask it, write this into [tables.{chosen.name}] of {catalog.path.name}:"
+        f"It has the rows of the table, readable by {_readers(reads)}, and is for the steward's eyes like "
+        f"its source. To ask it, write this into [tables.{chosen.name}] of {catalog.path.name}:"
     )
     say()
     say(f"  source = {json.dumps(source, ensure_ascii=False)}")
@@ -106,6 +115,27 @@ def prepare(
             f"Questions that group by {_listed(prepared.groups)} and nothing else take {_groups(chosen)}, "
             "chosen likewise; all others are answered as if it had not been prepared for any grouping."
         )
+
+
+def _place(table: PrivateTable, folder: Path, engine: str) -> str:
+    """Where a prepared table goes that nobody says a place for."""
+    if engine == "postgres":
+        raise InvalidParameter(
+            f"{table.name} is in PostgreSQL, and so is its prepared table; say where: "
+            "--output postgresql://writer@host/database::schema.table."
+        )
+    return str(folder / f"{table.name}.prepared.duckdb")
+
+
+def _source(table: PrivateTable, written: Path | str, folder: Path) -> str:
+    """The source of the prepared table: a path from the catalog, or an address as the role that reads."""
+    if isinstance(written, Path):
+        return os.path.relpath(written, folder.absolute())
+    return f"{str(table.source).rpartition('::')[0]}::{written.rpartition('::')[2]}"
+
+
+def _readers(engine: str) -> str:
+    return "its owner and the role that reads the source" if engine == "postgres" else "you alone"
 
 
 def _columns(written: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from sfumato.engines import Dialect, Engine
-from sfumato.engines.base import Source, SourceKind
+from sfumato.engines.base import Source, SourceKind, engine_of
 from sfumato.engines.sources import is_database
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.schema import Kind
@@ -24,8 +24,9 @@ class Unopened:
     """Has tables attached without opening private ones, so that a session on it can quote and nothing more.
 
     What a question costs and how far off it is follows from what the steward declared. Two things alone come
-    from files: the values of public tables, and whether a file was prepared, which its own catalog
-    says. Those are left to the engine within; a private CSV or Parquet file need not even be there.
+    from sources: the values of public tables, and whether a file of DuckDB or a table of PostgreSQL was
+    prepared, which its own catalog says. Those are left to the engine within; a private CSV or Parquet file
+    need not even be there.
 
     Privacy:
         No row of a private table is read. A CSV file is not opened at all: the least that could be read of it
@@ -59,8 +60,9 @@ class Unopened:
         unit: str | None = None,
         pointers: Sequence[str] = (),
     ) -> None:
-        """Take note of a private table; open a public one, or a file that may be prepared."""
-        if name.lower() in self._public or is_database(source):
+        """Take note of a private table; open a public one, or one that may be prepared."""
+        may_be_prepared = is_database(source) or engine_of([source]) == "postgres"
+        if name.lower() in self._public or may_be_prepared:
             self._inner.attach(name, source, columns, unit=unit, pointers=pointers)
 
     def schema(self, source: Source) -> dict[str, SourceKind]:  # noqa: ARG002 - as the protocol has it

@@ -1,5 +1,8 @@
 """Tables prepared once, so that holding units within their limits later is a plain filter.
 
+Each is prepared where its rows are: files and frames to a file of DuckDB, tables of PostgreSQL to a table
+beside them (`engines.postgres.prepare`).
+
 A prepared file is a DuckDB file with two tables: the rows that belong to a unit, those of one unit side by
 side and numbered, and a line that says what they are. Whoever attaches it sees the declared columns, the ids
 of units unchanged, and the rank of each row under the name `RANK_COLUMN`: the rows of rank 1 to k are k rows
@@ -10,25 +13,22 @@ group among the groups of its unit (`GROUP_COLUMN`), and that of the row within 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato._dataclasses import dataclass
+from sfumato.engines._preparing import FAILED, Prepared, Wanted, ran
 from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
-from sfumato.engines.dialect import Digest
+from sfumato.engines.base import engine_of
 from sfumato.engines.duckdb import DuckDB
-from sfumato.engines.prepared import FORMAT, FORMAT_GROUPS, METADATA
+from sfumato.engines.prepared import METADATA
 from sfumato.engines.ranking import OUT_OF_ORDER, by_windows, statement
-from sfumato.engines.running import run
 from sfumato.engines.scans import quoted
 from sfumato.engines.sources import Database, Files, Located, locate
 from sfumato.engines.whole import check_whole
-from sfumato.errors import Cancelled, EngineFailed, InvalidParameter, SourceUnusable
+from sfumato.errors import InvalidParameter, SourceUnusable
 from sfumato.random import salt as new_salt
 from sfumato.render import is_text
 from sfumato.schema import PrivateTable
@@ -36,34 +36,6 @@ from sfumato.schema import PrivateTable
 __all__ = ["Prepared", "prepare"]
 
 _SUFFIXES = (".duckdb", ".ddb")
-_FAILED = "could not be prepared; check that its source is whole and that there is room on the disk."
-
-
-class _Interrupted(Cancelled):
-    """Ctrl-C while a table was prepared."""
-
-    headline = "Interrupted; nothing was written."
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A prepared file.
-
-    Attributes:
-        path: Where it is.
-        table: Whose rows it has.
-        unit: The column whose values are the units.
-        columns: The declared columns.
-        bytes: How large it is.
-        groups: The columns of the grouping that it was prepared for; empty: none.
-    """
-
-    path: Path
-    table: str
-    unit: str
-    columns: tuple[str, ...]
-    bytes: int
-    groups: tuple[str, ...] = ()
 
 
 def prepare(
@@ -78,22 +50,26 @@ def prepare(
     timeout: float | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Prepared:
-    """Write a table's rows to a DuckDB file, clustered by unit and ranked within it.
+    """Write a table's rows to a DuckDB file or a table of PostgreSQL, clustered by unit and ranked within it.
 
-    The file takes the table's place as `source`. It is complete or not there: it is written under another
-    name, in a folder that only its owner may enter, and renamed once it is on the disk.
+    What is written takes the table's place as `source`. It is complete or not there: a file is written under
+    another name, in a folder that only its owner may enter, and renamed once it is on the disk; a table is
+    written in one transaction.
 
     Args:
         table: What to prepare; its unit must be a column of its own.
-        path: Where to, ending in `.duckdb`.
+        path: Where to, ending in `.duckdb`; of a table in PostgreSQL an address in the same database, as a
+            role that may create tables there: `postgresql://writer@host/database::schema.table`.
         group_by: Declared columns: questions that group by just these are a plain filter too.
         salt: The key of the hash that ranks; by default a new one. With the same salt and the same rows the
             ranks are the same.
-        force: Whether to write over an existing file, which is never one that the table is read from.
+        force: Whether to write over an existing file, which is never one that the table is read from; in
+            PostgreSQL over one that was prepared.
         threads: How many threads to use; by default one a core.
         memory: How much memory, like `"4GB"`; the rest goes to the disk.
         timeout: How many seconds it may take.
-        progress: Is told how much is done, from 0 to 1: for the steward's eyes, like the file.
+        progress: Is told how much is done, from 0 to 1, where the engine says it: for the steward's eyes,
+            like the file.
 
     Privacy:
         Claim: the rank of a row is a function of the salt and the rows of its own unit. So a filter
@@ -119,48 +95,31 @@ def prepare(
         Cancelled: on Ctrl-C; nothing is written.
     """
     unit = _unit_of(table)
-    groups = _grouping(table, unit, group_by)
+    key = new_salt(32) if salt is None else _checked(salt)
+    wanted = Wanted(table, unit, _grouping(table, unit, group_by), key)
+    if "postgres" in (engine_of([table.source]), engine_of([path])):
+        from sfumato.engines.postgres.prepare import write
+
+        limits = {"threads": threads, "memory": memory, "timeout": timeout}
+        return write(wanted, path, force=force, limits=limits)
     located = locate(table.source)
     check_whole(table.source)
     target = _target(path, located, force=force)
-    key = new_salt(32) if salt is None else _checked(salt)
-    kinds = {name: column.kind for name, column in table.schema.items()}
     with DuckDB(threads=threads, memory=memory, timeout=timeout) as engine, _private_folder(target) as folder:
         draft = folder / "draft"
         connection = engine._connect()
         try:
-            planned = plan_table(connection, table.name, located, kinds, unit=unit)
-            dialect = engine.dialect
-            selects = (
-                statement(table.name, kinds, key, dialect, groups),
-                by_windows(table.name, kinds, key, dialect, groups),
-            )
-            note = _note(table, key, groups, planned.exact, dialect.digest)
-            work = _writer(connection, planned, draft, selects, note)
-            whole = _run(work, connection.interrupt, timeout, _watcher(connection, progress))
+            planned = plan_table(connection, table.name, located, wanted.kinds, unit=unit)
+            what = (table.name, wanted.kinds, key, engine.dialect, wanted.groups)
+            note = wanted.note(planned.exact, engine.dialect.digest)
+            work = _writer(connection, planned, draft, (statement(*what), by_windows(*what)), note)
+            whole = ran(work, connection.interrupt, timeout, _watcher(connection, progress))
         finally:
             connection.close()
         if not whole:
-            raise SourceUnusable(f"{located.shown} {_FAILED}")
+            raise SourceUnusable(f"{located.shown} {FAILED}")
         _move(draft, target, force=force)
-    return Prepared(target, table.name, unit, tuple(kinds), target.stat().st_size, groups)
-
-
-def _note(
-    table: PrivateTable, salt: bytes, groups: Sequence[str], exact: Sequence[str], digest: Digest
-) -> str:
-    """What the file says about itself; of the salt no more than whether another one is the same."""
-    note = {
-        "format": FORMAT_GROUPS if groups else FORMAT,
-        "table": table.name,
-        "unit": table.unit.column,
-        "columns": {name: column.kind for name, column in table.schema.items()},
-        "salt": hashlib.sha256(b"digest of a salt" + salt).hexdigest(),
-        "digest": digest.name,
-        "apart": list(exact),
-        **({"groups": list(groups)} if groups else {}),
-    }
-    return json.dumps(note, ensure_ascii=False)
+    return wanted.made(target, target.stat().st_size)
 
 
 def _writer(
@@ -206,25 +165,6 @@ def _watcher(connection: Any, progress: Callable[[float], object] | None) -> Cal
             progress(min(done / 100, 1.0))
 
     return watch
-
-
-def _run(
-    work: Callable[[], bool],
-    interrupt: Callable[[], object],
-    timeout: float | None,
-    watch: Callable[[], object] | None,
-) -> bool:
-    """Whether it ran through; the exception of a failure ends in the thread that it arose in."""
-    stopped = False
-    try:
-        return run(work, interrupt, timeout=timeout, watch=watch)
-    except Cancelled:
-        stopped = True
-    except EngineFailed:
-        pass
-    if stopped:
-        raise _Interrupted("Preparing was interrupted; what was written so far is removed.")
-    return False
 
 
 def _unit_of(table: PrivateTable) -> str:

@@ -1,21 +1,35 @@
-"""What a prepared file says about itself, and whether it serves what is declared now."""
+"""What a prepared table says about itself, and whether it serves what is declared now."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sfumato._dataclasses import dataclass
-from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN, Source
-from sfumato.engines.dialect import EARLIER
+from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN, Source, engine_of
+from sfumato.engines.dialect import EARLIER, Digest
 from sfumato.engines.sources import is_database
 from sfumato.errors import SourceUnusable
-from sfumato.schema import Kind
+from sfumato.schema import Kind, PrivateTable
 
-__all__ = ["FORMAT", "FORMAT_GROUPS", "METADATA", "Note", "read_note", "salt_of"]
+__all__ = [
+    "FORMAT",
+    "FORMAT_GROUPS",
+    "METADATA",
+    "RANKS",
+    "Note",
+    "chosen_in",
+    "note_of",
+    "read_note",
+    "salt_of",
+    "unreadable",
+    "written_note",
+]
 
 FORMAT = 1
 """How prepared files are laid out; another meaning of any part of them has another number."""
@@ -24,14 +38,16 @@ FORMAT_GROUPS = 2
 """The layout of files that were prepared for a grouping: they have its ranks too."""
 
 METADATA = "sfumato prepared"
-"""The table of a prepared file that holds its note: no other file has one."""
+"""The table of a prepared file that holds its note: no other file has one. In PostgreSQL the note is the
+comment on the table, which begins so."""
 
-_RANKS = (RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN)
+RANKS = (RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN)
+"""The columns of ranks; of a table that was prepared without a grouping it has the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a prepared file holds.
+    """What a prepared table holds.
 
     Attributes:
         table: The table with the rows.
@@ -49,12 +65,17 @@ class Note:
     ids: str = "OTHER"
     exact: tuple[str, ...] = ()
 
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """The columns of ranks that it has."""
+        return RANKS if self.groups else RANKS[:1]
+
     def public_name(self, inner: str) -> str | None:
         """What a column of the file is called to the outside; None: it is not shown."""
         if inner == UNIT_COLUMN:
             declared = {column.casefold() for column in self.columns}
             return None if self.unit.casefold() in declared else self.unit
-        return None if inner in _RANKS else inner
+        return None if inner in RANKS else inner
 
     def grouping(self, columns: Iterable[str]) -> tuple[str, ...]:
         """The columns of the grouping as they are declared now; empty if there is none or one is missing."""
@@ -91,13 +112,52 @@ def read_note(connection: Any, database: str, shown: str) -> Note:
     try:
         place = database.replace('"', '""')
         ((text,),) = connection.execute(f'SELECT note FROM "{place}".main."{METADATA}"').fetchall()
-        note = _understood(json.loads(text))
+        note = note_of(text)
         note = None if note is None else _typed(connection, database, note)
     except Exception:  # its text may hold data
         note = None
     if note is None:
-        raise SourceUnusable(f"{shown} was not prepared by this version; prepare the table again.")
+        raise unreadable(shown)
     return note
+
+
+def unreadable(shown: str) -> SourceUnusable:
+    """What is said of a table with a note that this version does not understand."""
+    return SourceUnusable(f"{shown} was not prepared by this version; prepare the table again.")
+
+
+def written_note(
+    table: PrivateTable, salt: bytes, groups: Sequence[str], exact: Sequence[str], digest: Digest
+) -> str:
+    """What the table says about itself; of the salt no more than whether another one is the same."""
+    note = {
+        "format": FORMAT_GROUPS if groups else FORMAT,
+        "table": table.name,
+        "unit": table.unit.column,
+        "columns": {name: column.kind for name, column in table.schema.items()},
+        "salt": hashlib.sha256(b"digest of a salt" + salt).hexdigest(),
+        "digest": digest.name,
+        "apart": list(exact),
+        **({"groups": list(groups)} if groups else {}),
+    }
+    return json.dumps(note, ensure_ascii=False)
+
+
+def note_of(text: str) -> Note | None:
+    """The note that a table's own words make; None for those of another version, or for none at all."""
+    try:
+        return _understood(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def chosen_in(text: str) -> str | None:
+    """The digest of the salt by which a note's table was ranked, and what chose by it; None: it has none."""
+    try:
+        said = json.loads(text)
+        return f"{said['salt']} {said.get('digest', EARLIER)}"
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def _typed(connection: Any, database: str, note: Note) -> Note | None:
@@ -112,8 +172,8 @@ def _typed(connection: Any, database: str, note: Note) -> Note | None:
         [database, note.table],
     ).fetchall()
     types = {name: native for name, native, _ in rows}
-    ranks = _RANKS if note.groups else _RANKS[:1]
-    if any(default is not None for *_, default in rows) or {types[rank] for rank in ranks} != {"UINTEGER"}:
+    ranks = {types[rank] for rank in note.ranks}
+    if any(default is not None for *_, default in rows) or ranks != {"UINTEGER"}:
         return None
     return replace(note, ids=types[UNIT_COLUMN])
 
@@ -129,11 +189,17 @@ def _understood(data: Any) -> Note | None:
 
 
 def salt_of(source: Source) -> str | None:
-    """What ranked the rows of a prepared file: the digest of its salt, and what chose by it; None for others.
+    """What ranked the rows of a prepared table: the digest of its salt, and what chose by it; else None.
 
-    Two files that were prepared with a salt each have other rows of most units, though their sources are
+    Two tables that were prepared with a salt each have other rows of most units, though their sources are
     neighbours.
     """
+    if engine_of([source]) == "postgres":
+        from sfumato.engines.postgres import Postgres
+
+        with contextlib.suppress(SourceUnusable), Postgres() as engine:
+            return chosen_in(engine.note(source) or "")
+        return None
     if not is_database(source):
         return None
     import duckdb
@@ -143,7 +209,6 @@ def salt_of(source: Source) -> str | None:
         try:
             connection.execute(f"ATTACH '{path}' AS file (READ_ONLY)")
             ((note,),) = connection.execute(f'SELECT note FROM file.main."{METADATA}"').fetchall()
-            said = json.loads(note)
-            return f"{said['salt']} {said.get('digest', EARLIER)}"
+            return chosen_in(note)
         except Exception:  # not prepared, or not by this version: the session says so where it matters
             return None

@@ -1,4 +1,4 @@
-"""The rows of a prepared file as a statement: clustered by unit, numbered as a keyed hash says."""
+"""The rows of a prepared table as a statement: clustered by unit, numbered as a keyed hash says."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from sfumato.schema import Kind
 __all__ = ["OUT_OF_ORDER", "by_windows", "canonical", "group_rank", "place", "rank", "statement"]
 
 _LAST = 2**32 - 1  # the rank of all rows beyond, which no limit admits: narrow numbers are filtered faster
+
+_RANKS = (UNIT_COLUMN, RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN)
+_UNIT, _RANK = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
 
 OUT_OF_ORDER = "sfumato: rows of one unit tie, or are not in order"
 """What `statement` fails with where its order does not decide the ranks; `by_windows` always does."""
@@ -62,68 +65,97 @@ def statement(
 
 
 def by_windows(
-    name: str, kinds: Mapping[str, Kind], salt: bytes, dialect: Dialect, groups: Sequence[str] = ()
+    name: str,
+    kinds: Mapping[str, Kind],
+    salt: bytes,
+    dialect: Dialect,
+    groups: Sequence[str] = (),
+    *,
+    narrow: str = "UINTEGER",
 ) -> str:
-    """The same SELECT for any rows, by a window for each rank."""
-    columns = [quoted(column) for column in kinds]
+    """The same SELECT for any rows, by a window for each rank, in the SQL of any engine.
+
+    Args:
+        name: The attached table.
+        kinds: Its declared columns.
+        salt: What the digest is keyed with.
+        dialect: The engine's.
+        groups: The columns of the grouping that it is prepared for.
+        narrow: The type of ranks.
+    """
+    names = {column: _spelled(column, dialect) for column in (*kinds, *_RANKS)}
+    columns = [names[column] for column in kinds]
     shown = [
-        f"{dialect.text(one_form(_column(column), kind, dialect))} AS {quoted(column)}"
+        f"{dialect.text(one_form(_column(column), kind, dialect))} AS {names[column]}"
         for column, kind in kinds.items()
     ]
-    unit, ranks = quoted(UNIT_COLUMN), quoted(RANK_COLUMN)
-    rows = f"SELECT {', '.join([unit, *shown])} FROM {quoted(name)} WHERE {unit} IS NOT NULL"
+    unit, ranks = names[UNIT_COLUMN], names[RANK_COLUMN]
+    rows = f"SELECT {', '.join([unit, *shown])} FROM {_spelled(name, dialect)} WHERE {unit} IS NOT NULL"
     listed = ", ".join([unit, *columns])
-    rank_sql = rank(columns, _number(salt), dialect.digest)
+    rank_sql = rank(columns, _number(salt), dialect.digest, unit)
     if not groups:
-        ranked = f"SELECT {listed}, {_narrow(rank_sql)} AS {ranks} FROM ({rows}) AS r"
+        ranked = f"SELECT {listed}, {_narrow(rank_sql, narrow)} AS {ranks} FROM ({rows}) AS r"
         return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
     keys = [canonical(column, kinds[column], dialect) for column in groups]
-    group = group_rank(keys, _number(salt, b"ranks of groups"), dialect.digest)
-    whole = f"SELECT {listed}, {rank_sql} AS {ranks}, {group} AS {quoted(GROUP_COLUMN)} FROM ({rows}) AS r"
-    numbers = {RANK_COLUMN: ranks, GROUP_COLUMN: quoted(GROUP_COLUMN), PLACE_COLUMN: place(keys)}
-    narrow = [f"{_narrow(sql)} AS {quoted(column)}" for column, sql in numbers.items()]
-    ranked = f"SELECT {', '.join([listed, *narrow])} FROM ({whole}) AS q"
+    group = group_rank(keys, _number(salt, b"ranks of groups"), dialect.digest, unit)
+    whole = f"SELECT {listed}, {rank_sql} AS {ranks}, {group} AS {names[GROUP_COLUMN]} FROM ({rows}) AS r"
+    numbers = {
+        RANK_COLUMN: ranks,
+        GROUP_COLUMN: names[GROUP_COLUMN],
+        PLACE_COLUMN: place(keys, unit, ranks),
+    }
+    cut = [f"{_narrow(sql, narrow)} AS {names[column]}" for column, sql in numbers.items()]
+    ranked = f"SELECT {', '.join([listed, *cut])} FROM ({whole}) AS q"
     return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
 
 
-def _narrow(number: str) -> str:
-    return f"CAST(LEAST({number}, {_LAST}) AS UINTEGER)"
+def _spelled(name: str, dialect: Dialect) -> str:
+    """A name that stands for itself, as the engine writes it."""
+    return exp.to_identifier(name, quoted=True).sql(dialect=dialect.writer)
 
 
-def rank(columns: Sequence[str], salt: str, digest: Digest) -> str:
+def _narrow(number: str, native: str = "UINTEGER") -> str:
+    return f"CAST(LEAST({number}, {_LAST}) AS {native})"
+
+
+def rank(columns: Sequence[str], salt: str, digest: Digest, unit: str = _UNIT) -> str:
     """SQL for the rank of a row among those of its unit.
 
     Args:
         columns: All columns that there are beside the unit, quoted.
         salt: SQL for a BIGINT.
         digest: What chooses.
+        unit: The column of ids, quoted.
     """
-    unit = quoted(UNIT_COLUMN)
     hashed = _lot(digest, [salt, unit, *columns])
-    return f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *columns])})"
+    return f"row_number() OVER (PARTITION BY {unit} ORDER BY {_in_order([hashed, *columns])})"
 
 
-def group_rank(keys: Sequence[str], salt: str, digest: Digest) -> str:
+def group_rank(keys: Sequence[str], salt: str, digest: Digest, unit: str = _UNIT) -> str:
     """SQL for the rank of a row's group among the groups of its unit: the same for all rows of the group.
 
     Args:
         keys: SQL for the columns of the grouping in their canonical form.
         salt: SQL for a BIGINT.
         digest: What chooses.
+        unit: The column of ids, quoted.
     """
-    unit = quoted(UNIT_COLUMN)
     hashed = _lot(digest, [salt, unit, *keys])
-    return f"dense_rank() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed, *keys])})"
+    return f"dense_rank() OVER (PARTITION BY {unit} ORDER BY {_in_order([hashed, *keys])})"
+
+
+def _in_order(values: Sequence[str]) -> str:
+    """One order on every engine: what is missing comes last."""
+    return ", ".join(f"{value} NULLS LAST" for value in values)
 
 
 def _lot(digest: Digest, values: Sequence[str]) -> str:
     return digest.sql(len(values)).format(*values)
 
 
-def place(keys: Sequence[str]) -> str:
+def place(keys: Sequence[str], unit: str = _UNIT, ranks: str = _RANK) -> str:
     """SQL for the rank of a row among those of its unit and group, in the order of the ranks of rows."""
-    by = ", ".join([quoted(UNIT_COLUMN), *keys])
-    return f"row_number() OVER (PARTITION BY {by} ORDER BY {quoted(RANK_COLUMN)})"
+    return f"row_number() OVER (PARTITION BY {', '.join([unit, *keys])} ORDER BY {ranks})"
 
 
 def canonical(column: str, kind: Kind, dialect: Dialect) -> str:

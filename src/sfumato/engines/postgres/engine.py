@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -14,20 +14,26 @@ from sqlglot import exp
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.dialect import Dialect
 from sfumato.engines.postgres.address import SCHEMES, Address, locate, psycopg
+from sfumato.engines.postgres.asking import (
+    GUARD,
+    OLDEST,
+    Guard,
+    have_changed,
+    parses,
+    relation_at,
+    takes_only,
+    unusable,
+)
+from sfumato.engines.postgres.columns import kind_of
 from sfumato.engines.postgres.dialect import POSTGRES
 from sfumato.engines.postgres.door import is_plain
-from sfumato.engines.postgres.relations import (
-    COLUMNS,
-    RELATION,
-    Relation,
-    Table,
-    check,
-    kind_of,
-    plan_table,
-    relation_of,
-)
+from sfumato.engines.postgres.failures import reason
+from sfumato.engines.postgres.relations import Relation, Table, check, plan_table
 from sfumato.engines.postgres.results import known_types, prepare_loaders, table_of
+from sfumato.engines.postgres.seal import Seal
 from sfumato.engines.postgres.statements import named_in, text_of
+from sfumato.engines.postgres.transactions import beginning
+from sfumato.engines.prepared import METADATA
 from sfumato.engines.public import ShowsPublic
 from sfumato.engines.running import run
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
@@ -41,34 +47,9 @@ __all__ = ["Postgres"]
 _STRANGE = "The engine runs one SELECT over attached tables and nothing else."
 _CLOSED = "The engine is closed; open a new session."
 _LOST = "The server of PostgreSQL could not be reached, or went away during the read; the price stays paid."
+_ALTERED = "A prepared table is not as it was written; prepare its table again. The price stays paid."
 _CHANGED = "A table changed its columns since it was attached; open a new session. The price stays paid."
-_OLDEST = 170_000
 _SIZE = re.compile(r"[1-9][0-9]{0,8}([KMGT]?B)")
-_SETTINGS = {
-    "search_path": "pg_catalog, pg_temp",  # no schema of a user can put a function or operator before ours
-    "standard_conforming_strings": "on",
-    "row_security": "off",  # a policy that applies is an error, not a choice of rows
-    "DateStyle": "'ISO, YMD'",
-    "IntervalStyle": "'postgres'",
-    "TimeZone": "'UTC'",
-    "extra_float_digits": "1",
-    "bytea_output": "'hex'",
-    "transform_null_equals": "off",
-    "constraint_exclusion": "off",  # what a constraint says of rows is not asked
-    "enable_partition_pruning": "off",
-    "enable_indexscan": "off",  # an index of an older collation may lack rows
-    "enable_indexonlyscan": "off",
-    "enable_bitmapscan": "off",
-    "enable_tidscan": "off",
-    "jit": "off",
-    "idle_in_transaction_session_timeout": "'10min'",
-}
-_LATER = {180_000: {"enable_self_join_elimination": "off"}}  # it trusts unique indexes
-_LOCKED = """
-    SELECT l.relation::bigint FROM pg_catalog.pg_locks AS l
-    WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation'
-        AND l.relation <> 'pg_catalog.pg_locks'::regclass
-"""
 _NAME = "sfumato"
 _UNSETTLED = "ROLLBACK; DEALLOCATE ALL"
 
@@ -113,6 +94,7 @@ class Postgres(ShowsPublic):
         self.threads, self.memory, self.timeout = threads, memory, timeout
         self._lock = threading.RLock()
         self._tables: dict[str, Table] = {}
+        self._held: dict[str, tuple[Seal, ...]] = {}  # guards, by the state in which they were found to hold
         self._server: Mapping[str, Any] | None = None
         self._idle: list[Any] = []
         self._closed = False
@@ -153,7 +135,7 @@ class Postgres(ShowsPublic):
             table = plan_table(address, relation, columns, unit=unit, pointers=pointers)
             if self._server != address.server:
                 self._drop_idle()
-            self._server, self._tables = address.server, {**others, key: table}
+            self._server, self._tables, self._held = address.server, {**others, key: table}, {}
 
     def schema(self, source: Source) -> dict[str, SourceKind]:
         """The columns of a table with their kinds, from the catalog.
@@ -168,28 +150,36 @@ class Postgres(ShowsPublic):
     def fetch(self, statement: exp.Expression, *, guard: exp.Expression | None = None) -> pa.Table:
         """The result of one SELECT over attached tables, from a connection of its own, for any thread.
 
+        Args:
+            statement: The SELECT.
+            guard: A SELECT of one number over the same tables that must be 0, or there is no result.
+
+        Privacy:
+            The guard is run before the statement, in the same transaction, which sees one state of all
+            tables. It is not run again while all tables that it names have the seal that they had then
+            (`seal`); without one it is run with every read.
+
         Raises:
-            EngineFailed: if the statement is anything else or cannot be finished; there are no guards.
+            EngineFailed: if the statement is anything else, cannot be finished, or the guard is not 0.
             TimedOut: after `timeout` seconds.
             Cancelled: on Ctrl-C; the engine stays usable.
         """
         self._check_open()
         with self._lock:
-            tables, server = dict(self._tables), self._server
+            tables, server, holding = dict(self._tables), self._server, self._held
         if not tables or server is None:
             raise EngineFailed("No table is attached; attach one before reading.")
-        if guard is not None or not isinstance(statement, exp.Select | exp.SetOperation):
+        asked = _understood(statement, tables)
+        guarded = asked if guard is None else _understood(guard, tables)
+        if asked is None or guarded is None:
             raise EngineFailed(_STRANGE)
-        named = named_in(statement, tables)
-        text = "" if named is None else text_of(statement, tables, named)
-        if named is None or not is_plain(text):
-            raise EngineFailed(_STRANGE)
-        used = [tables[key] for key in dict.fromkeys(named.values())]
+        text, used = asked[0], list({id(table): table for table in asked[1] + guarded[1]}.values())
+        held_to = None if guard is None else Guard(guarded[0], tuple(guarded[1]), holding)
         driver, held = psycopg(), list[Any]()
 
         def read() -> Any:
             try:
-                return self._read(server, text, used, held)
+                return self._read(server, text, used, held, held_to)
             except driver.OperationalError as error:
                 return None if error.sqlstate else _LOST
 
@@ -209,13 +199,28 @@ class Postgres(ShowsPublic):
     def check_whole(self, source: Source) -> None:
         """Nothing to look for: a table of a server loses no rows."""
 
-    def is_prepared(self, name: str) -> bool:  # noqa: ARG002 - as the protocol has it
-        """Whether an attached table shows the ranks of its rows: none does."""
-        return False
+    def is_prepared(self, name: str) -> bool:
+        """Whether an attached table shows the ranks of its rows as `RANK_COLUMN`: see `engines.prepare`."""
+        with self._lock:
+            table = self._tables.get(name.lower())
+        return table is not None and table.is_prepared
 
-    def grouping(self, name: str) -> tuple[str, ...]:  # noqa: ARG002 - as the protocol has it
-        """The columns whose groups an attached table shows the ranks of: none."""
-        return ()
+    def grouping(self, name: str) -> tuple[str, ...]:
+        """The columns whose groups an attached table shows the ranks of; empty where there are none."""
+        with self._lock:
+            table = self._tables.get(name.lower())
+        return () if table is None else table.grouping
+
+    def note(self, source: Source) -> str | None:
+        """What a prepared table says about itself, from the catalog; None: it was not prepared.
+
+        Raises:
+            SourceUnusable: if it cannot be reached.
+        """
+        address = locate(source)
+        self._check_open()
+        note = self._described(address).note
+        return None if note is None else note.removeprefix(METADATA)
 
     def unread(self, name: str) -> frozenset[str]:
         """The columns of which an attached table says which cells could not be read, as `unread_column`."""
@@ -252,12 +257,12 @@ class Postgres(ShowsPublic):
         relation: Relation | None = None
         try:
             connection = self._connection(address.server, held)
-            why = _unusable(connection)
+            why = unusable(connection)
             if not why:
                 connection.execute(self._beginning(connection))
-                relation = _relation(connection, address)
+                relation = relation_at(connection, address)
         except driver.Error as error:
-            why = _reason(error)
+            why = reason(error)
         finally:
             self._give_back(held, keep=relation is not None and address.server == self._server)
         if relation is None:
@@ -300,84 +305,50 @@ class Postgres(ShowsPublic):
             if self._process == os.getpid():
                 connection.close()
 
-    def _beginning(self, connection: Any) -> str:
-        """What each transaction begins with: everything is set for it alone, also behind a pooler."""
+    def _beginning(self, connection: Any, *, writes: bool = False) -> str:
         version = connection.info.server_version
-        settings = dict(_SETTINGS)
-        for since, later in _LATER.items():
-            settings |= later if version >= since else {}
-        if self.threads is not None:
-            settings["max_parallel_workers_per_gather"] = str(self.threads - 1)
-        if self.memory is not None:
-            settings["work_mem"] = f"'{self.memory}'"
-        limit = 0 if self.timeout is None else round(self.timeout * 1000) + 1000
-        settings["statement_timeout"] = str(limit)
-        sets = "; ".join(f"SET LOCAL {name} = {value}" for name, value in settings.items())
-        return f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {sets}"
+        return beginning(version, self.threads, self.memory, self.timeout, writes=writes)
 
-    def _read(self, server: Mapping[str, Any], text: str, used: Sequence[Table], held: list[Any]) -> Any:
+    def _read(
+        self,
+        server: Mapping[str, Any],
+        text: str,
+        used: Sequence[Table],
+        held: list[Any],
+        guard: Guard | None = None,
+    ) -> Any:
         """The result, or a sentence that says why there is none."""
         driver = psycopg()
         connection = self._connection(server, held)
         connection.execute(self._beginning(connection))
-        parsed = connection.pgconn.prepare(_NAME.encode(), text.encode())
-        if parsed.status != driver.pq.ExecStatus.COMMAND_OK:  # which no row decides
+        texts = {_NAME: text} if guard is None else {_NAME: text, GUARD: guard.text}
+        if not all(parses(connection, name, each) for name, each in texts.items()):  # which no row decides
             connection.execute("ROLLBACK")
             connection.execute(self._beginning(connection))
-            return _CHANGED if _have_changed(connection, used) else None
-        locked = {row[0] for row in connection.execute(_LOCKED).fetchall()}
-        if not locked <= {table.oid for table in used}:
-            return _STRANGE
-        if _have_changed(connection, used):
+            return _CHANGED if have_changed(connection, used) else None
+        is_known = takes_only(connection, used)
+        if have_changed(connection, used):
             return _CHANGED
+        if not is_known:
+            return _STRANGE
+        if guard is not None and not guard.holds(connection):
+            return _ALTERED
         shape = connection.pgconn.describe_prepared(_NAME.encode())
         types = known_types([shape.ftype(i) for i in range(shape.nfields)])
         if types is None:
             return None
         names = [(shape.fname(i) or b"").decode() for i in range(shape.nfields)]
         with connection.cursor(binary=True) as cursor:
-            many = {"size": 1000} if driver.pq.version() >= _OLDEST else {}
+            many = {"size": 1000} if driver.pq.version() >= OLDEST else {}
             return table_of(names, types, cursor.stream(f"EXECUTE {_NAME}", binary=True, **many))
 
 
-def _relation(connection: Any, address: Address) -> Relation:
-    parts = connection.execute(RELATION, (address.schema, address.table)).fetchall()
-    columns = connection.execute(COLUMNS, (parts[0][0],)).fetchall() if parts else []
-    return relation_of(parts, columns)
-
-
-def _have_changed(connection: Any, tables: Sequence[Table]) -> bool:
-    """Whether the catalog says something else of tables than when they were attached."""
-    return any(_relation(connection, table.address) != table.relation for table in tables)
-
-
-def _unusable(connection: Any) -> str:
-    """Why a server is not one that was tried; empty if it is."""
-    if connection.info.server_version < _OLDEST:
-        return "the server is older than PostgreSQL 17, which is needed."
-    if connection.info.parameter_status("server_encoding") != "UTF8":
-        return "the database is not in UTF8; dump it into one that is."
-    return ""
-
-
-_REFUSED = "the server refused; check the role, its password in PGPASSWORD or PGPASSFILE, and the database."
-_REASONS: tuple[tuple[str, Callable[[str], bool]], ...] = (
-    (
-        "the server refused the role or its password; give the password in PGPASSWORD or PGPASSFILE.",
-        lambda text: "password" in text or "authentication" in text or "role" in text or "pg_hba" in text,
-    ),
-    ("there is no such database; correct the source.", lambda text: "database" in text),
-)
-
-
-def _reason(error: Any) -> str:
-    """Why it failed, without a word of the server's."""
-    if error.sqlstate == "42501":
-        return "this role may not; grant it USAGE on the schema and SELECT on the table."
-    if error.sqlstate is None:
-        text = str(error).lower()
-        # A server may speak another language; whether it asked for a password is told in none.
-        asked = error.pgconn is not None and (error.pgconn.needs_password or error.pgconn.used_password)
-        other = _REFUSED if asked else "the server cannot be reached."
-        return next((why for why, fits in _REASONS if fits(text)), other)
-    return "the server refused; check the role and its rights."
+def _understood(statement: exp.Expression, tables: Mapping[str, Table]) -> tuple[str, list[Table]] | None:
+    """The text of a statement, with the tables that it names; None if it is no plain SELECT over these."""
+    if not isinstance(statement, exp.Select | exp.SetOperation):
+        return None
+    named = named_in(statement, tables)
+    text = "" if named is None else text_of(statement, tables, named)
+    if named is None or not is_plain(text):
+        return None
+    return text, [tables[key] for key in dict.fromkeys(named.values())]

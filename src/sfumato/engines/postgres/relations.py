@@ -1,20 +1,4 @@
-"""A table of PostgreSQL as statements see it: its columns, and the SELECT that gives them their types.
-
-| type | as a column | as an id |
-| --- | --- | --- |
-| smallint, integer, bigint | whole number | BIGINT |
-| numeric | number; whole if it has no digits after the point | BIGINT if 18 whole digits do; NaN is none |
-| real, double precision | number | the double of the fewest digits; NaN is none |
-| boolean, uuid, date | truth value, text, day | as it is |
-| text, varchar, char(n), name, citext, enums | text, by its bytes; char(n) without its padding | the same |
-| the same, in the spellings of ISO 8601 | moments, days, times of day; truth values | |
-| json, jsonb | text | refused |
-| timestamps | moments, the day, the time of day; in UTC | as it is |
-| time | the time of day | refused |
-| bytea | refused | as it is |
-| a domain | as its base type | as its base type |
-| all others | refused | refused |
-"""
+"""A table of PostgreSQL as statements see it: what the catalog says of it, and the SELECT of its columns."""
 
 from __future__ import annotations
 
@@ -32,24 +16,31 @@ from sfumato.engines.base import (
     RANK_COLUMN,
     UNIT_COLUMN,
     UNREAD_PREFIX,
-    SourceKind,
     pointer_column,
     unread_column,
 )
 from sfumato.engines.postgres.address import Address
-from sfumato.engines.postgres.dialect import POSTGRES, number_cast, trimmed
+from sfumato.engines.postgres.columns import (
+    Column,
+    id_of,
+    is_exact,
+    is_unread,
+    may_fail,
+    pointer_of,
+    quoted,
+    value_of,
+)
+from sfumato.engines.postgres.dialect import POSTGRES
+from sfumato.engines.prepared import METADATA, Note, note_of, unreadable
 from sfumato.errors import SourceUnusable
-from sfumato.numeric.moments import DAY, FIRST, LAST
 from sfumato.schema import Kind
 
 __all__ = [
     "COLUMNS",
     "RELATION",
-    "Column",
     "Relation",
     "Table",
     "check",
-    "kind_of",
     "plan_table",
     "relation_of",
 ]
@@ -64,7 +55,7 @@ RELATION = """
         JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
     )
     SELECT oid::bigint, relkind::text, pg_catalog.row_security_active(oid),
-        pg_catalog.has_table_privilege(oid, 'SELECT')
+        pg_catalog.has_table_privilege(oid, 'SELECT'), pg_catalog.obj_description(oid, 'pg_class')
     FROM parts
 """
 """The table with the tables that its rows are in: partitions, and those that inherit from it."""
@@ -84,65 +75,6 @@ COLUMNS = """
 """Its columns, domains by their base types."""
 
 _KEPT = (UNIT_COLUMN, RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN)
-_WHOLE = {"int2", "int4", "int8"}
-_FLOATS = {"float4", "float8"}
-_TEXTS = {"text", "varchar", "bpchar", "name", "citext"}
-_SHOWN_AS_TEXT = {"uuid", "json", "jsonb"}
-_TIMES = {"timestamp", "timestamptz"}
-_C = 'COLLATE "C"'
-_HOUR, _SECOND = "([01]?[0-9]|2[0-3]):[0-5][0-9]", r":[0-5][0-9](\.[0-9]*)?"
-_CLOCK, _TIME = f"{_HOUR}({_SECOND})?", f"^ *{_HOUR}({_SECOND} *)?$"
-_MOMENT = (
-    rf"^ *[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]({_CLOCK}|24:00(:00)?)(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)? *$"
-)
-_TO_SECONDS = r"^ *([0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]+:[0-9]{2}(?::[0-9]{2})?)?)"
-_ZONE = r":[0-9:.]*(Z|[+-][0-9]{2}(?::?[0-9]{2})?) *$"
-_IN_64 = "{0} > -9223372036854775808.5 AND {0} < 9223372036854775807.5"
-# Decimals beyond the doubles are none of them; those too small for one are 0. A cast would raise on both.
-_IN_DOUBLES = (
-    "CASE WHEN ABS({0}) < CAST('2.5e-324' AS NUMERIC) THEN CAST(0 AS DOUBLE PRECISION) "
-    "WHEN ABS({0}) <= CAST('1.797693134862315e308' AS NUMERIC) OR ABS({0}) >= CAST('Infinity' AS NUMERIC) "
-    "THEN CAST({0} AS DOUBLE PRECISION) END"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table.
-
-    Attributes:
-        name: Its name.
-        generated: Empty, `s` if its values are stored, `v` if they are computed as rows are read.
-        native: The name of its type, or of the base type of its domain.
-        sort: `e` for an enum; `b` for a type of PostgreSQL's own.
-        modifier: Digits of a numeric.
-        builtin: Whether the type is in the schema of PostgreSQL itself.
-        number: Its place.
-    """
-
-    name: str
-    generated: str
-    native: str
-    sort: str
-    modifier: int
-    builtin: bool
-    number: int
-
-    @property
-    def type(self) -> str:
-        """The type as it is known here; `other` if it is not."""
-        if self.sort == "e":
-            return "text"
-        if self.native in _TEXTS and (self.builtin or self.native == "citext"):
-            return "text"
-        return self.native if self.builtin and self.sort == "b" else "other"
-
-    @property
-    def digits(self) -> int | None:
-        """Of a numeric that is whole by its type, how many digits it has."""
-        if self.type != "numeric" or self.modifier < 4 or (self.modifier - 4) & 0x7FF:
-            return None
-        return ((self.modifier - 4) >> 16) & 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +84,12 @@ class Relation:
     Attributes:
         parts: It, and what its rows are in: id, kind, whether row security applies, whether it may be read.
         columns: Its columns.
+        note: What a prepared table says about itself; None: it was not prepared.
     """
 
     parts: tuple[tuple[int, str, bool, bool], ...]
     columns: tuple[Column, ...]
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +102,9 @@ class Table:
         view: The SELECT that stands for it in statements.
         has_unit: Whether the ids of units are among its columns.
         unread: The declared columns of which it says which cells could not be read.
+        exact: The declared columns that keep apart what the source does.
+        is_prepared: Whether the ranks of rows are among its columns.
+        grouping: The columns whose groups are ranked as well, as they are declared; empty: there are none.
     """
 
     address: Address
@@ -175,6 +112,9 @@ class Table:
     view: exp.Select
     has_unit: bool
     unread: frozenset[str] = frozenset()
+    exact: tuple[str, ...] = ()
+    is_prepared: bool = False
+    grouping: tuple[str, ...] = ()
 
     @property
     def oid(self) -> int:
@@ -207,22 +147,6 @@ def check(relation: Relation, shown: str) -> None:
         )
 
 
-def kind_of(column: Column) -> SourceKind:
-    """What a column holds."""
-    native = column.type
-    if native in _WHOLE or column.digits is not None:
-        return "integer"
-    if native in _FLOATS or native == "numeric":
-        return "float"
-    if native == "text" or native in _SHOWN_AS_TEXT:
-        return "text"
-    if native in _TIMES:
-        return "timestamp"
-    if native == "time":
-        return "time"
-    return "boolean" if native == "bool" else "date" if native == "date" else "other"
-
-
 def plan_table(
     address: Address,
     relation: Relation,
@@ -238,14 +162,17 @@ def plan_table(
 
     Raises:
         SourceUnusable: if a column is missing, computed as it is read, or cannot have that kind or be an id,
-            or a name is kept.
+            a name is kept, or the table was prepared for another declaration.
     """
     shown = address.shown
     for name in columns:
         if name.casefold() in _KEPT or name.casefold().startswith((POINTER_PREFIX, UNREAD_PREFIX)):
             raise SourceUnusable(f'{shown}: the name "{name[:100]}" is kept; rename that column.')
     known = {column.name: column for column in relation.columns}
-    for name in (*columns, *([] if unit is None else [unit]), *pointers):
+    note = None if unit is None else _note(relation, known, columns, unit, pointers, shown)
+    ids = UNIT_COLUMN if note is not None else unit
+    pointed = {name: ids if note is not None and name == note.unit else name for name in pointers}
+    for name in (*columns, *([] if ids is None else [ids]), *map(str, pointed.values())):
         if name not in known:
             raise SourceUnusable(f'{shown} has no column "{name[:100]}"; correct the schema or the source.')
         if known[name].generated == "v":
@@ -253,156 +180,69 @@ def plan_table(
                 f'{shown}: column "{name[:100]}" is computed as rows are read, and a row could make the read '
                 "fail; store it (GENERATED ALWAYS AS … STORED)."
             )
-    parts = [(name, _value(known[name], kind, shown)) for name, kind in columns.items()]
-    unread = {name: value for name, value in parts if columns[name] != "text" and _may_fail(name, value)}
-    parts += [(unread_column(name), _is_unread(known[name], value)) for name, value in unread.items()]
-    if unit is not None:
-        parts.append((UNIT_COLUMN, _id(known[unit], shown)))
-    parts += [(pointer_column(name), _pointer(known[name], shown)) for name in pointers]
-    select = ", ".join(f"{value} AS {_quoted(name)}" for name, value in parts) or 'NULL AS "nothing"'
-    text = f"SELECT {select} FROM {_quoted(address.schema)}.{_quoted(address.table)} OFFSET 0"
+    parts = [(name, value_of(known[name], kind, shown)) for name, kind in columns.items()]
+    unread = {name: value for name, value in parts if columns[name] != "text" and may_fail(name, value)}
+    parts += [(unread_column(name), is_unread(known[name], value)) for name, value in unread.items()]
+    if ids is not None:
+        parts.append((UNIT_COLUMN, id_of(known[ids], shown)))
+    parts += [(pointer_column(name), pointer_of(known[str(at)], shown)) for name, at in pointed.items()]
+    grouping = () if note is None else note.grouping(columns)
+    if note is not None:
+        parts += [(rank, quoted(rank)) for rank in (note.ranks if grouping else note.ranks[:1])]
+    return Table(
+        address,
+        relation,
+        _view(address, parts),
+        unit is not None,
+        frozenset(unread),
+        tuple(
+            name
+            for name, kind in columns.items()
+            if is_exact(known[name], kind) and (note is None or name in note.exact)
+        ),
+        note is not None,
+        grouping,
+    )
+
+
+def _view(address: Address, parts: Sequence[tuple[str, str]]) -> exp.Select:
+    select = ", ".join(f"{value} AS {quoted(name)}" for name, value in parts) or 'NULL AS "nothing"'
+    text = f"SELECT {select} FROM {quoted(address.schema)}.{quoted(address.table)} OFFSET 0"
     view = sqlglot.parse_one(text, dialect=POSTGRES.writer)
     assert isinstance(view, exp.Select)
-    return Table(address, relation, view, unit is not None, frozenset(unread))
+    return view
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _note(
+    relation: Relation,
+    known: Mapping[str, Column],
+    columns: Mapping[str, Kind],
+    unit: str,
+    pointers: Sequence[str],
+    shown: str,
+) -> Note | None:
+    """What a prepared table says of itself, if it serves what is declared; None: it was not prepared.
 
-
-def _value(column: Column, kind: Kind, shown: str) -> str:
-    sql = _cast(column, kind)
-    if sql is None:
-        raise SourceUnusable(
-            f'{shown}: column "{column.name[:100]}" cannot be read as {kind}; the source has it as '
-            f"{kind_of(column)}."
-        )
-    return sql
-
-
-def _may_fail(name: str, value: str) -> bool:
-    """Whether a value of the source's type may be none of the declared kind, by the form of the cast."""
-    return value != _quoted(name) and not value.startswith("CAST(")
-
-
-def _is_unread(column: Column, value: str) -> str:
-    """SQL for whether a cell is there, not blank, and no value of the declared kind."""
-    name = _quoted(column.name)
-    there = f"{name} IS NOT NULL"
-    if column.type == "text":
-        there = f"COALESCE({trimmed.replace('{0}', name)}, '') <> ''"
-    return f"({there} AND ({value}) IS NULL)"
-
-
-def _cast(column: Column, kind: Kind) -> str | None:
-    """SQL for a column in the type of a kind, NULL where a value does not fit; None: it cannot be."""
-    name, native, own = _quoted(column.name), column.type, kind_of(column)
-    if own == "other":
+    Raises:
+        SourceUnusable: if it was prepared by another version or for another declaration, or its columns are
+            not what was written.
+    """
+    if relation.note is None:
         return None
-    if kind == "text":
-        if own == "date":
-            return f"REPLACE(CAST({name} AS TEXT), ' BC', ' (BC)') {_C}"
-        return f"CAST({name} AS TEXT) {_C}" if own in ("text", "integer", "boolean") else None
-    if kind == "date":
-        if own == "text":
-            day = POSTGRES.casts["date"].replace("{0}", f"CAST({name} AS TEXT)")
-        else:
-            day = f"CAST({name} AS DATE)" if own in ("date", "timestamp") else ""
-        if own in ("text", "timestamp"):  # they can say "infinity", which is not a day
-            return f"CASE WHEN ISFINITE({day}) THEN {day} END"
-        return day or None
-    if kind in ("timestamp", "time"):
-        return _seconds(column, kind)
-    if kind == "boolean":
-        if own == "text":
-            return POSTGRES.casts["boolean"].replace("{0}", f"CAST({name} AS TEXT)")
-        if own == "boolean":
-            return name
-    if own not in ("integer", "float", "boolean"):
-        return None
-    if kind == "float":
-        if native == "numeric":
-            return _IN_DOUBLES.replace("{0}", name)
-        inner = f"CAST({name} AS INTEGER)" if native == "bool" else name
-        return name if native == "float8" else f"CAST({inner} AS DOUBLE PRECISION)"
-    whole = _as_bigint(name, native)
-    return whole if kind == "integer" else f"{whole} <> 0"
-
-
-def _seconds(column: Column, kind: Kind) -> str | None:
-    """Whole seconds, since 1970 or of the day; None: the column cannot be read so."""
-    name, own = _quoted(column.name), kind_of(column)
-    low, high = (FIRST, LAST) if kind == "timestamp" else (0, DAY - 1)
-    if own == "text":
-        return _written(f"CAST({name} AS TEXT)", kind)
-    if own == "integer":
-        number, whole = _as_bigint(name, column.type), ""
-    elif kind == "timestamp" and own in ("timestamp", "date"):
-        moment = f"CAST({name} AS TIMESTAMP)"
-        number, whole = f"FLOOR(EXTRACT(EPOCH FROM {moment}))", f"ISFINITE({moment}) AND "
-    elif kind == "time" and own in ("timestamp", "time"):
-        clock = name if own == "time" else f"CAST(CAST({name} AS TIMESTAMP) AS TIME)"
-        number, whole = f"FLOOR(EXTRACT(EPOCH FROM {clock}))", ""
-    else:
-        return None
-    return f"CASE WHEN {whole}{number} BETWEEN {low} AND {high} THEN CAST({number} AS BIGINT) END"
-
-
-def _written(text: str, kind: Kind) -> str:
-    """Whole seconds of a text as ISO 8601 writes them; parts of a second are cut off, not rounded."""
-    if kind == "time":
-        clock = f"SUBSTRING({text} FROM '^ *([0-9]+:[0-9]+(?::[0-9]+)?)')"
-        seconds = f"CAST(EXTRACT(EPOCH FROM CAST({clock} AS TIME)) AS BIGINT)"
-        return f"CASE WHEN {text} {_C} ~ '{_TIME}' THEN {seconds} END"
-    zone = f"COALESCE(SUBSTRING({text} FROM '{_ZONE}'), '')"
-    moment = f"SUBSTRING({text} FROM '{_TO_SECONDS}') || {zone}"
-    number = f"EXTRACT(EPOCH FROM CAST({moment} AS TIMESTAMPTZ))"
-    held = f"CASE WHEN {number} BETWEEN {FIRST} AND {LAST} THEN CAST({number} AS BIGINT) END"
-    is_moment = f"{text} {_C} ~ '{_MOMENT}' AND PG_INPUT_IS_VALID({moment}, 'timestamptz')"
-    return f"CASE WHEN {is_moment} THEN {held} END"
-
-
-def _as_bigint(name: str, native: str) -> str:
-    if native == "numeric":
-        return f"CASE WHEN {_IN_64.replace('{0}', name)} THEN CAST({name} AS BIGINT) END"
-    if native in _FLOATS:
-        return number_cast.replace("{0}", f"CAST({name} AS DOUBLE PRECISION)")
-    return f"CAST(CAST({name} AS INTEGER) AS BIGINT)" if native == "bool" else f"CAST({name} AS BIGINT)"
-
-
-def _id(column: Column, shown: str) -> str:
-    """An id as the source has it; equal ones in one form, since a digest reads their text."""
-    name, native = _quoted(column.name), column.type
-    if native in _WHOLE or (column.digits or 99) <= 18:
-        return _as_bigint(name, native)
-    if native == "numeric":
-        return f"CASE WHEN {name} <> CAST('NaN' AS NUMERIC) THEN TRIM_SCALE({name}) END"
-    if native in _FLOATS:
-        # In the fewest digits that mean it: 0.1 of single precision is 0.1, as in other tables.
-        double = f"CAST(CAST({name} AS TEXT) AS DOUBLE PRECISION)" if native == "float4" else name
-        plain = f"{double} + CAST(0 AS DOUBLE PRECISION)"
-        return f"CASE WHEN {double} <> CAST('NaN' AS DOUBLE PRECISION) THEN {plain} END"
-    if native == "text":
-        return f"CAST({name} AS TEXT) {_C}"
-    if native in {"bool", "uuid", "date", "bytea", *_TIMES}:
-        return name
-    raise SourceUnusable(
-        f'{shown}: the values of column "{column.name[:100]}" cannot be the ids of units; write them as text '
-        "or whole numbers."
-    )
-
-
-def _pointer(column: Column, shown: str) -> str:
-    """A pointer; of floats those count that are whole and small enough to be exact."""
-    if column.type not in _FLOATS:
-        return _id(column, shown)
-    most, double = (
-        2**24 if column.type == "float4" else 2**53,
-        f"CAST({_quoted(column.name)} AS DOUBLE PRECISION)",
-    )
-    return (
-        f"CASE WHEN {double} = TRUNC({double}) AND ABS({double}) < {most} THEN CAST({double} AS BIGINT) END"
-    )
+    note = note_of(relation.note.removeprefix(METADATA))
+    ranks = [] if note is None else [known.get(name) for name in (UNIT_COLUMN, *note.ranks)]
+    # A computed column may give another value in each read.
+    stored = all(column is not None and not column.generated for column in ranks)
+    if note is None or not stored or any(column and column.type != "int8" for column in ranks[1:]):
+        raise unreadable(shown)
+    note.check(columns, unit, shown)
+    for pointer in pointers:
+        if pointer != note.unit and pointer not in note.exact:
+            raise SourceUnusable(
+                f'{shown} was prepared without "{pointer[:100]}" as its source has it, and other tables '
+                "point to that column; name the source itself."
+            )
+    return note
 
 
 def relation_of(parts: Sequence[Sequence[Any]], columns: Sequence[Sequence[Any]]) -> Relation:
@@ -410,4 +250,6 @@ def relation_of(parts: Sequence[Sequence[Any]], columns: Sequence[Sequence[Any]]
     first, *others = ((int(p[0]), str(p[1]), bool(p[2]), bool(p[3])) for p in parts) if parts else (None,)
     if first is None:
         return Relation((), ())
-    return Relation((first, *sorted(others)), tuple(Column(*row) for row in columns))
+    comment = parts[0][4] or ""
+    note = str(comment) if str(comment).startswith(METADATA) else None
+    return Relation((first, *sorted(others)), tuple(Column(*row) for row in columns), note)

@@ -1,0 +1,75 @@
+"""What a transaction asks beside its statement: which tables names were taken for, and what they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sfumato.engines.postgres.address import Address, psycopg
+from sfumato.engines.postgres.relations import COLUMNS, RELATION, Relation, Table, relation_of
+from sfumato.engines.postgres.seal import Seal, seals_of
+
+__all__ = ["GUARD", "OLDEST", "Guard", "have_changed", "parses", "relation_at", "takes_only", "unusable"]
+
+OLDEST = 170_000
+"""The least version of a server."""
+
+GUARD = "sfumato_guard"
+"""Under which name a guard is known to the server."""
+
+_LOCKED = """
+    SELECT l.relation::bigint FROM pg_catalog.pg_locks AS l
+    WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation'
+        AND l.relation <> 'pg_catalog.pg_locks'::regclass
+"""
+
+
+class Guard:
+    """A guard of a read, which is run unless it was found to hold in the state that the tables are in."""
+
+    def __init__(self, text: str, tables: tuple[Table, ...], held: dict[str, tuple[Seal, ...]]) -> None:
+        self.text, self._tables, self._held = text, tables, held
+
+    def holds(self, connection: Any) -> bool:
+        """Whether it is 0 for what this transaction sees."""
+        seals = seals_of(connection, sorted({table.oid for table in self._tables}))
+        if seals is not None and self._held.get(self.text) == seals:
+            return True
+        if [tuple(row) for row in connection.execute(f"EXECUTE {GUARD}").fetchall()] != [(0,)]:
+            return False
+        if seals is not None:
+            self._held[self.text] = seals
+        return True
+
+
+def parses(connection: Any, name: str, text: str) -> bool:
+    """Whether the server reads a text, which it keeps under a name for this transaction."""
+    parsed = connection.pgconn.prepare(name.encode(), text.encode())
+    return bool(parsed.status == psycopg().pq.ExecStatus.COMMAND_OK)
+
+
+def takes_only(connection: Any, tables: Sequence[Table]) -> bool:
+    """Whether the server took all names of what it has read for these tables."""
+    locked = {row[0] for row in connection.execute(_LOCKED).fetchall()}
+    return locked <= {table.oid for table in tables}
+
+
+def relation_at(connection: Any, address: Address) -> Relation:
+    """What the catalog says of a table; of one that is not there, nothing."""
+    parts = connection.execute(RELATION, (address.schema, address.table)).fetchall()
+    columns = connection.execute(COLUMNS, (parts[0][0],)).fetchall() if parts else []
+    return relation_of(parts, columns)
+
+
+def have_changed(connection: Any, tables: Sequence[Table]) -> bool:
+    """Whether the catalog says something else of tables than when they were attached."""
+    return any(relation_at(connection, table.address) != table.relation for table in tables)
+
+
+def unusable(connection: Any) -> str:
+    """Why a server is not one that was tried; empty if it is."""
+    if connection.info.server_version < OLDEST:
+        return "the server is older than PostgreSQL 17, which is needed."
+    if connection.info.parameter_status("server_encoding") != "UTF8":
+        return "the database is not in UTF8; dump it into one that is."
+    return ""
