@@ -357,6 +357,7 @@ PLANTED = {
 
 
 FOUND = {
+    "whole numbers rounded to the nearest": {"whole": "CAST({0} AS BIGINT)"},
     "a cast that raises": {"casts": {**POSTGRES.casts, "integer": "CAST({0} AS BIGINT)"}},
     "a sum of 64 bits that raises": {"sum": "CAST(SUM({0}) AS BIGINT)"},
     "a sum of 64 bits that wraps": {

@@ -57,6 +57,8 @@ class Dialect:
         ordered: A double as comparisons must see it: zeros of both signs equal, NaN equal to itself and
             above all numbers. `{0}` where comparisons do so anyway.
         truncate: A double rounded toward zero.
+        whole: A double between −2**53 and 2**53 as a BIGINT, rounded toward zero; of others it is not asked.
+            Empty where `truncate` and the cast are as quick.
         times: The product of two doubles: infinite if it is too large, 0 if it is too small.
         divide: The quotient of two BIGINT rounded toward zero, the second of them positive.
         wide_divide: The same where the first is `wide`.
@@ -66,6 +68,8 @@ class Dialect:
         shown: A value as text, as the portable digest reads it: see `PORTABLE`.
         digest: What decides whose rows and groups count where there are too many.
         materialised: Whether a WITH can be told to be computed once.
+        windowed: Whether rows find the size of their unit by a window over them, and not by a join: one scan
+            and one exchange where rows are on many machines.
         lists: By kind, a SELECT of the values that one text lists: numbers and days as `[1, 2]`, texts with
             `{1}` between them. A long list of a kind that is not here is written out.
         forms: Templates of scalar functions that are written differently here, by name.
@@ -94,6 +98,8 @@ class Dialect:
     digest: Digest
     materialised: bool
     times: str = "{0} * {1}"
+    whole: str = ""
+    windowed: bool = False
     extremes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     shown: str = "TRY_CAST({0} AS VARCHAR)"
     casts_from: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -162,6 +168,23 @@ class Dialect:
     def truncated(self, value: exp.Expr) -> exp.Expr:
         """A double rounded toward zero."""
         return filled(self.truncate, self.writer, (value,))
+
+    def scaled(self, value: exp.Expr, power: exp.Expr, *, grows: bool) -> exp.Expr:
+        """A double times a power of two as a BIGINT, rounded toward zero.
+
+        Args:
+            value: The double.
+            power: The power of two, as a constant.
+            grows: Whether it is at least 1.
+
+        Privacy:
+            Only for a branch of CASE that is computed where the product lies between −2**53 and 2**53. There
+            a product that grows is neither too large nor too small for a double, so that the plain one, which
+            some engines raise on otherwise, is defined.
+        """
+        if not self.whole or not grows:
+            return self.attempt(self.truncated(self.product(value, power)), "integer", "float")
+        return filled(self.whole, self.writer, (filled("{0} * {1}", self.writer, (value, power)),))
 
     def chosen_by(self, *values: exp.Expr) -> exp.Expr:
         """What rows are ordered by where some of them are chosen as if at random."""

@@ -20,12 +20,16 @@ from sfumato.engines import Engine
 from sfumato.engines.base import UNIT_COLUMN, Source, missing_members, pointer_column
 from sfumato.engines.dialect import PORTABLE
 from sfumato.errors import EngineFailed, SourceUnusable
+from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices.recipe import measured_of
+from sfumato.plan.questions.nodes import Measurement
 from sfumato.schema import Enum, Float, Int, Kind, PrivacyUnit, PrivateTable
 from sfumato.sql.read.parse import parse
+from sfumato.sql.write.fixed_point import fixed_point
 from sfumato.sql.write.lists import is_in
 from sfumato.sql.write.lower import lower
 from sfumato.sql.write.pieces import column, number, select, table
+from sfumato.sql.write.typed import Typed
 from sfumato.testing.engine_functions import declaration_faults, function_faults
 from sfumato.testing.statistics import discrete_finding
 
@@ -35,7 +39,7 @@ Make: TypeAlias = Callable[[], Engine]
 Given: TypeAlias = Callable[[pa.Table], Source]
 
 _ALPHA = 1e-9
-_FLOATS = (0.0, -0.0, 1.5, -2.5, 2.0**53, -1e300, 5e-324, math.inf, -math.inf, math.nan, None)
+_FLOATS = (0.0, -0.0, 1.5, -2.5, 99.7, -0.3, 2.0**53, -1e300, 5e-324, math.inf, -math.inf, math.nan, None)
 _WHOLE = (0, 1, -1, 7, -7, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), None)
 _TEXTS = ("", "a", "A", " a", "12", "Zürich", "日本語", 'it\'s "quoted"', None)
 _DAYS = (datetime.date(1, 1, 1), datetime.date(1969, 12, 31), datetime.date(2024, 2, 29), None)
@@ -214,8 +218,30 @@ def _dialect(engine: Engine, given: Given) -> Iterator[str]:
                 yield f"{name} of {a!r} and {b!r} is {its!r} instead of {mine!r}"
         if none == none:
             yield f"nan is {none!r}"
+    yield from _clamps(engine)
     yield from _whole_numbers(engine)
     yield from _casts(engine)
+
+
+def _clamps(engine: Engine) -> Iterator[str]:
+    """Doubles as integers of a fixed unit within bounds, for units below 1, of 1 and above."""
+    ends = {bits: (math.trunc(-100 * 2.0**bits), math.trunc(100 * 2.0**bits)) for bits in (23, 0, -2)}
+    x = column("x")
+    units = [
+        fixed_point(
+            Typed(x.copy(), "float"), Measurement("sum", Column("x"), *ends[bits], bits), engine.dialect
+        )
+        for bits in ends
+    ]
+    wanted = [("x", x.copy()), *((f"c{place}", unit) for place, unit in enumerate(units))]
+    for value, *found in _fetched(engine, "f", wanted):
+        for (bits, (least, most)), its in zip(ends.items(), found, strict=True):
+            mine: int | None = None
+            if value is not None and not math.isnan(value):
+                scaled = Fraction(min(max(value, -1e9), 1e9)) * Fraction(2) ** bits
+                mine = min(max(math.trunc(scaled), least), most)
+            if mine != its:
+                yield f"the clamp of {value!r} in units of 2**-({bits}) is {its!r} instead of {mine!r}"
 
 
 def _of_floats(a: float | None, b: float | None) -> tuple[Any, ...]:

@@ -388,6 +388,7 @@ POSTGRES = Dialect(
     nan=_NAN,
     ordered="{0}",
     truncate="TRUNC({0})",
+    whole="CAST(TRUNC({0}) AS BIGINT)",
     times=_PRODUCT,
     divide="{0} / {1}",
     wide_divide="DIV(CAST({0} AS NUMERIC), CAST({1} AS NUMERIC))",

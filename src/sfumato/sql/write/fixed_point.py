@@ -47,10 +47,10 @@ def fixed_point(value: Typed, measurement: Measurement, dialect: Dialect) -> exp
 
 def _from_float(value: Typed, lower: int, upper: int, bits: int, dialect: Dialect) -> exp.Expr:
     number = value.sql if value.kind == "float" else double(value.sql)
-    scaled = copied(number)
     if bits:
-        scaled = dialect.product(scaled, constant_node(_power(bits)))
-    within = dialect.attempt(dialect.truncated(scaled), "integer", "float")
+        within = dialect.scaled(copied(number), constant_node(_power(bits)), grows=bits > 0)
+    else:
+        within = dialect.attempt(dialect.truncated(copied(number)), "integer", "float")
     ends = constant_node(lower * _power(-bits)), constant_node(upper * _power(-bits))
     return _clamp(number, *ends, lower=lower, upper=upper, within=within, dialect=dialect)
 

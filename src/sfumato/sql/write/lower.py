@@ -147,14 +147,23 @@ def _by_units(parts: Parts) -> exp.Select:
 
 
 def _by_weighted_rows(parts: Parts) -> exp.Select:
-    """Every row finds the weight of its unit.
+    """Every row finds the weight of its unit: by a window, or by a join.
 
     A NULL joins nothing, so that rows without a unit are not tested for it; and rows outside the public keys,
-    which are never counted in n, fall out with their groups, where there are few lines left.
+    which are never counted in n, fall out with their groups, where there are few lines left. A window counts
+    what it is over, so that both are left out before.
     """
     measures = [
         named(_weighted_row(measurement, parts), f"m{i}") for i, measurement in enumerate(parts.measurements)
     ]
+    if parts.dialect.windowed:
+        owned = parts.rows(units=True)
+        shown: list[exp.Expr] = [column(part.alias) for part in owned.expressions if part.alias != "u"]
+        size = exp.Window(this=count(), partition_by=[column("u")])
+        shown.append(named(parts.share(parts.unit.max_rows, size), "w"))
+        inner = exp.Select().select(*shown, copy=False)
+        inner = inner.from_(owned.subquery(quoted("s"), copy=False), copy=False)
+        return grouped(parts.keys, measures).from_(inner.subquery(quoted("r"), copy=False), copy=False)
     counted = parts.rows(units=True, keys=False, arguments=False, owned=False)
     sizes = counted.subquery(quoted("s"), copy=False)
     weight = named(parts.share(parts.unit.max_rows, count()), "w")
