@@ -106,4 +106,4 @@ lock:
 	@$(LOCK) pyproject.toml requirements/build.in --extra test --extra lint -c requirements/core.txt -o requirements/test.txt
 
 clean:
-	@rm -rf $(VENV) .venv-bench .venv-bench-local .venv-bench-limits .venv-oldest-* .venv-newest-* dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-bench .venv-bench-local .venv-bench-limits .venv-bench-synth .venv-bench-tumult .venv-oldest-* .venv-newest-* dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -18,6 +18,7 @@ SUBJECTS = (
     "depth",
     "growth",
     "scale",
+    "engines",
     "errors",
     "local",
     "anonymity",

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes an environment with sfumato and the peers it is measured against, and three more beside it, whose names end in
-# -local, -limits and -synth, with the peers whose requirements contradict the others'.
+# Makes an environment with sfumato and the peers it is measured against, and four more beside it, whose names end in
+# -local, -limits, -synth and -tumult, with the peers whose requirements contradict the others'.
 #
 #   benchmarks/install_peers.sh [ENVIRONMENT]     (default .venv-bench; PYTHON chooses the interpreter)
 #
@@ -51,3 +51,7 @@ fi
 [ -x "$environment-synth/bin/python" ] || "${PYTHON:-python3}" -m venv "$environment-synth"
 "$environment-synth/bin/python" -m pip install --quiet --disable-pip-version-check \
     --requirement benchmarks/peers-synth.txt || echo "mbi cannot be installed: left out" >&2
+# The fifth: Tumult Analytics and the Spark that it takes.
+[ -x "$environment-tumult/bin/python" ] || "${PYTHON:-python3}" -m venv "$environment-tumult"
+"$environment-tumult/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --requirement benchmarks/peers-tumult.txt || echo "Tumult Analytics cannot be installed: left out" >&2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import multiprocessing
@@ -10,8 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import duckdb
 
 import sfumato as sf
 from benchmarks import query_peers
+from benchmarks.engine_servers import database
 from benchmarks.harness import Report, Timing, peer, race, seconds, times
 from benchmarks.visits import COUNTRIES, DELTA, asked, visits
 
@@ -334,23 +333,10 @@ def debits(report: Report) -> None:
         where = f"{folder}/bench.ledger"
         _debits(report, "SQLite", where, folder, processes, attempts, budget)
         try:
-            with _postgres() as address:
+            with database() as address:
                 _debits(report, "PostgreSQL", address, folder, processes, attempts, budget)
         except ImportError:
             report.missing("debits", "PostgreSQL")
-
-
-@contextmanager
-def _postgres() -> Iterator[str]:
-    """The address of a database in a server that the tests know how to start."""
-    path = Path(__file__).parent.parent / "tests" / "support" / "postgres.py"
-    spec = importlib.util.spec_from_file_location("tests_postgres", path)
-    if spec is None or spec.loader is None:
-        raise ImportError("no helper")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with module.running() as server, server.database() as address:
-        yield address
 
 
 def _debits(

@@ -2,11 +2,23 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks import learn_speed, scale, scale_page, scale_tables, synth, synth_marginals, synth_wide
+from benchmarks import (
+    engines,
+    learn_speed,
+    processes,
+    scale,
+    scale_page,
+    scale_tables,
+    synth,
+    synth_marginals,
+    synth_wide,
+)
 from benchmarks.harness import Report
 from benchmarks.synth_adult import TARGET, Adult
 from benchmarks.visits import asked
@@ -133,3 +145,53 @@ def test_a_run_becomes_the_figures_of_the_page(monkeypatch, tmp_path):
     assert " | 30 | " in page
     # 1e-3 s for 2,000 rows are 0.5 µs a row, and 50,000 core-seconds for 1e11.
     assert "50,000 core-seconds = 13.9 core-hours" in page
+
+
+BUSY = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+
+
+def test_processes_that_ended_and_those_that_run_are_counted():
+    before = processes.cpu_seconds()
+    subprocess.run([sys.executable, "-c", BUSY], check=True)
+    ended = processes.cpu_seconds()
+    assert ended >= before + 0.25
+    waiting = f"import sys\n{BUSY}\nprint(1, flush=True)\nsys.stdin.read()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", waiting], stdin=pipe, stdout=pipe) as child:
+        child.stdout.readline()
+        assert processes.cpu_seconds() >= ended + 0.25
+        assert processes.cpu_seconds(child.pid) >= 0.25
+        assert child.pid in processes.family()
+        assert processes.peak(child.pid) > 1
+    assert child.pid not in processes.family()
+    assert processes.peak(child.pid) == 0
+
+
+@pytest.fixture
+def few(monkeypatch):
+    for name, value in {"MOST": 2_000, "REPEATS": 2, "SMALL": 2}.items():
+        monkeypatch.setattr(engines, name, value)
+    return Report("engines")
+
+
+def test_engines_are_measured_beside_their_plain_queries(few):
+    engines.duckdb_overhead(few)
+    engines.postgres_overhead(few)
+    engines.small_postgres(few)
+    rows = {(row["case"], row["who"]) for row in few.rows}
+    for engine in ("DuckDB", "PostgreSQL"):
+        assert {(f"on {engine}", who) for who in ("plain", "sfumato", "prepared")} <= rows
+    unprepared = [figure for figure in few.figures if "unprepared" in figure["what"]]
+    assert len(unprepared) == 2
+    assert all(figure["value"] > 0 for figure in few.figures if "over plain" in figure["what"])
+
+
+def test_without_tumult_its_figure_is_cited(few, monkeypatch, tmp_path):
+    timing = {"wall": 0.5, "cpu": 1.0, "calls": 1, "walls": [0.5], "cpus": [1.0], "first": 2.0}
+    found = {"sfumato": timing, "peaks": {"together": 900.0}, "versions": {"Spark": "4"}}
+    monkeypatch.setattr(engines, "_on_spark", lambda *words: found)
+    monkeypatch.setenv("PEERS_TUMULT", str(tmp_path))
+    engines.beside_tumult(few)
+    (figure,) = few.figures
+    assert (figure["value"], figure["peer"], figure["reached"]) == (17, "cited", True)
+    assert ("Tumult", False) in {(row["who"], row.get("installed")) for row in few.rows}

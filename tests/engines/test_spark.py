@@ -18,6 +18,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from benchmarks import engine_spark, engines
+from benchmarks.harness import Report
 from sqlglot import parse_one
 
 import sfumato as sf
@@ -659,6 +661,10 @@ def wrapping(patch):
 
 
 PLANTED = {
+    "whole numbers rounded down": (
+        spelled(whole="TRY_CAST(FLOOR({0}) AS BIGINT)"),
+        "dialect: the clamp of",
+    ),
     "a cast that raises": (
         spelled(casts={**SPARK.casts, "integer": "CAST({0} AS BIGINT)"}),
         "dialect: EngineFailed",
@@ -837,3 +843,33 @@ def test_a_thousand_parts_with_lost_tasks_are_drawn_once(one, tmp_path):
         assert found[0] == found[1]
         assert len(found[0]) == 1000
         assert sum(rows for _, rows, _ in found[0]) == 5000
+
+
+# The benchmarks of engines.
+
+
+def test_each_part_of_the_benchmark_on_spark_has_its_figures(one, monkeypatch, tmp_path):
+    for name, value in {"WARM": 0, "REPEATS": 1}.items():
+        monkeypatch.setattr(engine_spark, name, value)
+    kept = dict[str, object]()
+
+    def here(case, source, *who):
+        if case not in kept:  # one run serves all parts that are about the same question
+            more = [("plain", "by user", "sfumato", "prepared")] if case == "by country" else []
+            kept[case] = engine_spark.CASES[case](one, source, *more, repeats=1)
+        return kept[case]
+
+    monkeypatch.setattr(engines, "_on_spark", here)
+    monkeypatch.setattr(engines, "MOST", 3_000)
+    monkeypatch.setenv("PEERS_TUMULT", str(tmp_path))
+    report = Report("engines")
+    parts = (engines.beside_tumult, engines.shuffled, engines.spark_overhead)
+    for part in (*parts, engines.small_spark, engines.groups):
+        part(report)
+    found = {figure["what"]: figure["value"] for figure in report.figures}
+    assert found["Spark: shuffled bytes, unprepared, over the plain query"] > 1
+    assert found["Spark: a small question over the plain one, jobs"] <= 1
+    assert found["Spark: 3,000 groups with noise over the aggregation"] > 0
+    assert kept["groups"]["shown"] > 2_900
+    assert {"plain", "by user", "sfumato"} <= {row["who"] for row in report.rows}
+    assert 1 < kept["groups"]["peaks"]["driver"] < kept["groups"]["peaks"]["together"]
