@@ -39,10 +39,16 @@ def session(source: str | Path, engine: Any) -> sf.Session:
     return sf.Session(declared(source), budget=sf.Budget(10**7, "0.5"), engine=engine)
 
 
-def prepared(source: str | Path, target: str | Path) -> str | Path | None:
-    """The target, where the visits are written as a prepared table; None if the engine has none."""
+def prepared(source: str | Path, target: str | Path, engine: Any = None) -> str | Path | None:
+    """The target, where the visits are written as a prepared table; None if the engine has none.
+
+    Args:
+        source: The visits.
+        target: Where to.
+        engine: Spark, where it reads them.
+    """
     try:
-        prepare(declared(source), target)
+        prepare(declared(source), target, engine=engine)
     except sf.errors.SfumatoError:
         return None
     return target

@@ -107,7 +107,7 @@ def by_country(
     ours = [("sfumato", engine_questions.session(source, engine))]
     target = Path(tempfile.mkdtemp(prefix="benchmark-prepared-")) / "visits.prepared"
     if "prepared" in who:
-        ready = engine_questions.prepared(source, str(target))
+        ready = engine_questions.prepared(source, str(target), engine)
         if ready is not None:
             ours.append(("prepared", engine_questions.session(ready, engine)))
             calls["plain, prepared"] = _plain(engine, str(target), engine_questions.PLAIN)

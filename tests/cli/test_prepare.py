@@ -96,6 +96,7 @@ def test_another_engine_has_no_prepared_files(cli, hospital):
     assert refused.code == 2
     told = " ".join(refused.err.split())
     assert (
-        "prepared for the engines duckdb and postgres, and visits of sfumato.toml is read by abacus" in told
+        "prepared for the engines duckdb, postgres and spark, and visits of sfumato.toml is read by abacus"
+        in told
     )
     assert not (hospital / "visits.prepared.duckdb").exists()

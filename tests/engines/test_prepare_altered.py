@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.engines import duckdb as engines
+from sfumato.engines import sources
 from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.duckdb import DuckDB
@@ -167,7 +167,7 @@ def test_a_collation_that_was_written_into_the_file_merges_no_ids(tmp_path):
 
 
 def test_what_is_written_between_two_reads_is_found_whatever_was_checked_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "_SETTLED", 0)  # remembered at once
+    monkeypatch.setattr(sources, "_SETTLED", 0)  # remembered at once
     path, altered = made(tmp_path), made(tmp_path, "altered")
     write(altered, APPENDED)
     table = table_of(str(path))

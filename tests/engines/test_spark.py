@@ -24,13 +24,24 @@ from sqlglot import parse_one
 
 import sfumato as sf
 import spark
+from commands import invoke
 from neighbours import _questions
+from prepared_places import LAWS, DuckDBPlace, SparkPlace, portable_duckdb
+from prepared_places import made as to_folder
+from prepared_places import rows_of as rows_to_prepare
+from prepared_places import table_of as table_like
 from random_queries import make_query
 from random_tables import make_world
-from sfumato.engines import DuckDB, base
+from same_questions import compare_prepared
+from sfumato.cli import app
+from sfumato.dossier.unopened import Unopened
+from sfumato.engines import DuckDB, base, sources
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB, PORTABLE
+from sfumato.engines.prepare import prepare
+from sfumato.engines.prepared import salt_of
 from sfumato.engines.spark import SPARK, Spark, engine, settings, views
+from sfumato.engines.spark import prepare as preparing
 from sfumato.engines.spark.conditions import with_typed_conditions
 from sfumato.engines.spark.parts import _is_hashed, written
 from sfumato.errors import EngineFailed, InvalidParameter, QueryRefused, SourceUnusable, TimedOut
@@ -873,3 +884,139 @@ def test_each_part_of_the_benchmark_on_spark_has_its_figures(one, monkeypatch, t
     assert kept["groups"]["shown"] > 2_900
     assert {"plain", "by user", "sfumato"} <= {row["who"] for row in report.rows}
     assert 1 < kept["groups"]["peaks"]["driver"] < kept["groups"]["peaks"]["together"]
+
+
+# Prepared tables -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.stats)])
+@pytest.mark.parametrize("law", sorted(LAWS))
+def test_law_of_prepared_tables(one, tmp_path, law, few):
+    LAWS[law](SparkPlace(tmp_path, one, few=few))
+
+
+def count_of(session) -> int:
+    measured = session.sql("SELECT COUNT(*) AS n FROM visits").quote(epsilon=1).measured
+    assert measured.bounding.name == "prepared"
+    return int(session.vault._read(measured, 0).columns[0][0])
+
+
+def test_half_a_prepared_folder_is_not_taken_for_one(one, tmp_path):
+    path = to_folder(SparkPlace(tmp_path, one))
+    (file,) = path.glob("*.parquet")
+    twin = file.with_name("twin.parquet")
+    kinds = {"age": "integer"}
+    twin.write_bytes(file.read_bytes())
+    with pytest.raises(SourceUnusable, match="does not have the files that were prepared"):
+        one.attach("visits", path, kinds, unit="user")
+    file.unlink()
+    with pytest.raises(SourceUnusable, match="does not have the files that were prepared"):
+        one.attach("visits", path, kinds)  # without a unit, too
+    twin.rename(file)
+    one.attach("visits", str(path), kinds, unit="user")
+    assert one.is_prepared("visits")
+
+
+def test_a_guard_is_run_once_on_files_that_are_settled(one, tmp_path, monkeypatch):
+    place = SparkPlace(tmp_path, one)
+    path = to_folder(place)
+    session = sf.Session(table_like(path), budget=sf.Budget(9), engine=one)
+    held = len(one._held)
+    whole = count_of(session)
+    assert len(one._held) == held  # written a moment ago
+    monkeypatch.setattr(sources, "_SETTLED", 0)
+    assert count_of(session) == whole
+    assert len(one._held) == held + 1
+    monkeypatch.setattr(engine, "_is_zero", lambda _: False)  # nothing asks it again
+    assert count_of(session) == whole
+    place.alter(path, 'INSERT INTO {t} SELECT * FROM {t} WHERE "sfumato rank" = 1')
+    with pytest.raises(EngineFailed):
+        count_of(session)
+    session.close()
+
+
+def test_a_file_that_is_written_between_guard_and_read_gives_no_answer(one, tmp_path, monkeypatch):
+    path = to_folder(SparkPlace(tmp_path, one))
+    session = sf.Session(table_like(path), budget=sf.Budget(9), engine=one)
+    is_zero = engine._is_zero
+
+    def then_touched(frame):
+        held = is_zero(frame)
+        for file in path.glob("*.parquet"):
+            os.utime(file)
+        return held
+
+    monkeypatch.setattr(engine, "_is_zero", then_touched)
+    with pytest.raises(EngineFailed, match="changed since it was attached"):
+        count_of(session)
+    session.close()
+
+
+def test_a_table_that_cannot_be_prepared_leaves_nothing(one, tmp_path, monkeypatch):
+    place = SparkPlace(tmp_path, one)
+    table, target = table_like(place.source(rows_to_prepare())), place.target()
+    (tmp_path / "other").mkdir()
+    for where, words in (
+        (tmp_path / "p.duckdb", "a folder, not to a file"),
+        ("s3a://bucket/p", "a folder of this machine"),
+        (tmp_path / "absent" / "p", "There is no folder"),
+        (tmp_path / "other", "was not prepared; name another one"),
+        (tmp_path, "is read from that folder"),
+    ):
+        with pytest.raises(InvalidParameter, match=words):
+            prepare(table, where, engine=one, force=True)
+    with DuckDB() as wrong, pytest.raises(InvalidParameter, match="must be the engine Spark"):
+        prepare(table, target, engine=wrong)
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(preparing, "by_windows", lambda *_, **__: "SELECT RAISE_ERROR('canary-4711') AS x")
+    with pytest.raises(SourceUnusable, match="could not be prepared") as failure:
+        prepare(table, target, engine=one)
+    assert failure.value.__cause__ is failure.value.__context__ is None
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_prepared_folders_are_known_to_audits_quotes_and_commands(one, tmp_path, monkeypatch):
+    place = SparkPlace(tmp_path, one)
+    path = to_folder(place, group_by="city")
+    assert salt_of(path) == salt_of(str(to_folder(place))) is not None
+    with sf.Session(table_like(path), budget=sf.Budget(1, "0.1"), engine=Unopened(one, public=[])) as quotes:
+        asked = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+        assert quotes.sql(asked).quote(epsilon=1).measured.bounding.name == "grouped"
+    monkeypatch.chdir(tmp_path)
+    source = Path(place.source(rows_to_prepare())).name
+    text = CATALOG.format(source=source)
+    Path("sfumato.toml").write_text(text)
+    found = invoke(app, ["prepare", "visits"])
+    assert found.exit_code == 0, found.output
+    assert 'source = "visits.prepared"' in found.output
+    assert "is there already" in " ".join(invoke(app, ["prepare", "visits"]).output.split())
+    Path("sfumato.toml").write_text(text.replace(source, "visits.prepared"))
+    asked = "SELECT country, COUNT(*) AS n FROM visits GROUP BY country"
+    told = invoke(app, ["quote", asked, "--epsilon", "1"])
+    assert "when the table was prepared" in " ".join(told.output.split()), told.output
+
+
+CATALOG = """
+[engine]
+name = "spark"
+
+[datasets.visits]
+epsilon = 5
+
+[tables.visits]
+source = "{source}"
+unit = "user"
+max_rows = 2
+dataset = "visits"
+columns.country = {{ type = "enum", values = ["FR", "DE"] }}
+columns.age = {{ type = "int", lower = 0, upper = 9 }}
+"""
+
+
+@pytest.mark.stats
+def test_random_questions_of_prepared_tables_have_the_same_integers(one, tmp_path):
+    with portable_duckdb():
+        places = DuckDBPlace(tmp_path), SparkPlace(tmp_path, one)
+        found = compare_prepared(places, "few", 12, ids={"bytes", "zoned"})
+    assert found.different == []
+    assert found.answered >= 20

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import random
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sqlglot import exp
 
@@ -29,10 +31,19 @@ from sfumato.engines.base import GROUP_COLUMN, PLACE_COLUMN, RANK_COLUMN, UNIT_C
 from sfumato.engines.dialect import DUCKDB, PORTABLE
 from sfumato.engines.postgres import Postgres
 from sfumato.engines.prepare import prepare
-from sfumato.engines.prepared import METADATA
+from sfumato.engines.prepared import METADATA, NOTE_FILE
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 
-__all__ = ["LAWS", "DuckDBPlace", "Place", "PostgresPlace", "portable_duckdb", "rows_of", "table_of"]
+__all__ = [
+    "LAWS",
+    "DuckDBPlace",
+    "Place",
+    "PostgresPlace",
+    "SparkPlace",
+    "portable_duckdb",
+    "rows_of",
+    "table_of",
+]
 
 _numbers = itertools.count()
 SCHEMA = {
@@ -52,6 +63,7 @@ CITIES = "SELECT city, COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY city"
 COUNTRIES = "SELECT country, COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY country"
 U, R, G, P = (f'"{each}"' for each in (UNIT_COLUMN, RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN))
 VALUES = "country, city, amount, age, day, seen"
+_MADE: dict[str, Path] = {}
 ALTERED = "is not as it was written; prepare its table again"
 
 
@@ -59,6 +71,7 @@ class Place(Protocol):
     """An engine, and where its prepared tables are."""
 
     name: str
+    few: bool
 
     def engine(self) -> Any: ...
 
@@ -81,6 +94,7 @@ class DuckDBPlace:
     """Files of DuckDB."""
 
     name = "duckdb"
+    few = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -152,6 +166,51 @@ class PostgresPlace(DuckDBPlace):
         return superuser().execute(f"SELECT to_regclass('{name}')").fetchall() != [(None,)]
 
 
+class SparkPlace(DuckDBPlace):
+    """Folders of Parquet files; somebody alters them who writes the note anew, too.
+
+    A law tries few cases there: what takes a hundredth of a second elsewhere takes one.
+    """
+
+    name = "spark"
+    few = True
+
+    def __init__(self, folder: Path, one: Any, *, few: bool = True) -> None:
+        super().__init__(folder)
+        self._one, self.few = one, few
+
+    def engine(self) -> Any:
+        return contextlib.nullcontext(self._one)
+
+    def source(self, rows: pa.Table) -> Any:
+        pq.write_table(rows, path := self.folder / f"rows{next(_numbers)}.parquet")
+        return str(path)
+
+    def target(self) -> Any:
+        return self.folder / f"p{next(_numbers)}.prepared"
+
+    def prepare(self, table: sf.PrivateTable, target: Any, **options: Any) -> Any:
+        return prepare(table, target, engine=self._one, **options).path
+
+    def alter(self, path: Any, *statements: str) -> None:
+        with duckdb.connect() as connection:
+            connection.execute(f"CREATE TABLE visits AS FROM read_parquet('{path}/*.parquet')")
+            for each in statements:
+                connection.execute(each.replace("{t}", "visits"))
+            for old in (*path.glob("*.parquet"), *path.glob(".*.crc")):
+                old.unlink()
+            connection.execute(f"COPY visits TO '{path}/all.parquet'")
+        note = json.loads(self.note(path))
+        files = {"all.parquet": (path / "all.parquet").stat().st_size}
+        self.renote(path, json.dumps({**note, "files": files}))
+
+    def renote(self, path: Any, note: str) -> None:
+        (path / NOTE_FILE).write_text(note)
+
+    def note(self, path: Any) -> str:
+        return str((path / NOTE_FILE).read_text())
+
+
 def table_of(source: Any, unit: sf.PrivacyUnit = UNIT, schema: Any = None) -> sf.PrivateTable:
     return sf.PrivateTable("visits", source=source, unit=unit, schema=SCHEMA if schema is None else schema)
 
@@ -172,6 +231,8 @@ def rows_of(seed: int = 3, users: int = 12) -> pa.Table:
         for user in [*range(users), None]
         for _ in range(draw.randint(1, 9))
     ]
+    # Rows that a digest takes for one: what is missing comes last, on every engine.
+    rows += [(99, country, "a", 1.0, 1, 0, 0) for country in ("!", None, "!", None, None)]
     columns = list(zip(*rows, strict=True))
     return pa.table(
         {
@@ -198,7 +259,12 @@ def portable_duckdb() -> Iterator[None]:
 
 
 def made(place: Place, rows: pa.Table | None = None, target: Any = None, **options: Any) -> Any:
-    """Rows that were prepared there."""
+    """Rows that were prepared there; on Spark, where that takes long, mostly a copy."""
+    if place.name == "spark" and rows is None and target is None:
+        known = repr(sorted(options.items()))
+        if known not in _MADE:
+            _MADE[known] = made(place, rows_of(), **options)
+        return shutil.copytree(_MADE[known], place.target())
     table = table_of(place.source(rows_of() if rows is None else rows))
     options = {"salt": SALT, **options}
     return place.prepare(table, place.target() if target is None else target, **options)
@@ -268,7 +334,7 @@ def ranks_are_those_of_duckdb(place: Place) -> None:
     rows = rows_of()
     with portable_duckdb():
         file = DuckDBPlace(place.folder)  # type: ignore[attr-defined]
-        for groups in ((), ("city", "amount"), ("day",)):
+        for groups in ((), ("city", "amount"), ("day",))[: 2 if place.few else None]:
             here = lines(place, made(place, rows, group_by=groups), groups=bool(groups))
             there = lines(file, made(file, rows, group_by=groups), groups=bool(groups))
             assert here == there
@@ -279,12 +345,12 @@ def ranks_are_those_of_duckdb(place: Place) -> None:
 
 def ranks_follow_from_the_rows_of_the_unit_alone(place: Place) -> None:
     rows = rows_of()
-    whole = lines(place, made(place, rows))
+    whole = lines(place, made(place))
     shuffled = rows.take(random.Random(1).sample(range(rows.num_rows), rows.num_rows))
     less = shuffled.filter(pa.compute.not_equal(shuffled["user"], 7))
     found = lines(place, made(place, less))
     assert found == {unit: mine for unit, mine in whole.items() if unit != 7}
-    assert lines(place, made(place, rows, salt=b"another")) != whole
+    assert place.few or lines(place, made(place, rows, salt=b"another")) != whole
 
 
 def answers_are_those_of_duckdb(place: Place) -> None:
@@ -292,9 +358,10 @@ def answers_are_those_of_duckdb(place: Place) -> None:
     rows = rows_of()
     with portable_duckdb():
         file = DuckDBPlace(place.folder)  # type: ignore[attr-defined]
-        here, there = (made(where, rows, group_by="city") for where in (place, file))
+        here, there = (made(where, group_by="city") for where in (place, file))
         wide = sf.PrivacyUnit("user", max_groups=20, max_rows=400)
-        for text, bounding in {COUNT: "prepared", COUNTRIES: "prepared", CITIES: "grouped"}.items():
+        texts = {COUNTRIES: "prepared", CITIES: "grouped", COUNT: "prepared"}
+        for text, bounding in list(texts.items())[: 2 if place.few else None]:
             found = asked(place, here, text)
             assert found == asked(file, there, text)
             assert found[0] == bounding
@@ -324,16 +391,16 @@ GROUP_CHANGES = {
 
 
 def altered_rows_give_no_answer(place: Place) -> None:
-    for change in CHANGES.values():
+    for change in list(CHANGES.values())[-2 if place.few else None :]:
         path = made(place)
         place.alter(path, change)
         refused(place, path)
     place.alter(path, f"DELETE FROM {{t}} WHERE {U} IS NULL")  # rows may go: fewer are no harm
-    assert asked(place, path)
+    assert place.few or asked(place, path)
 
 
 def altered_groups_give_no_answer(place: Place) -> None:
-    for change in GROUP_CHANGES.values():
+    for change in list(GROUP_CHANGES.values())[-1 if place.few else None :]:
         path = made(place, group_by="city")
         place.alter(path, change)
         refused(place, path, CITIES)

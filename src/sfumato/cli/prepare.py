@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["prepare"]
 
 
-_ENGINES = ("duckdb", "postgres")
+_ENGINES = ("duckdb", "postgres", "spark")
 
 
 class _WhichTable(InvalidParameter):
@@ -42,7 +43,8 @@ def prepare(
             "--output",
             "-o",
             metavar="PLACE",
-            help="Where to; else TABLE.prepared.duckdb. Of a table in PostgreSQL the address of a new one.",
+            help="Where to; else TABLE.prepared.duckdb. Of a table in PostgreSQL the address of a new one, "
+            "of what Spark reads a folder.",
         ),
     ] = None,
     group_by: Annotated[
@@ -64,14 +66,17 @@ def prepare(
     catalog = read_catalog(config)
     chosen = _chosen(catalog, table)
     folder = catalog.path.parent
-    limits, reads = catalog.engine, engine_of([chosen.source])
-    if limits.name not in (None, reads) or reads not in _ENGINES:
+    limits, by_address = catalog.engine, engine_of([chosen.source])
+    reads = limits.name or by_address
+    if reads not in _ENGINES or by_address not in ("duckdb", reads):
         raise InvalidParameter(
             f"Tables are prepared for the engines {_listed(_ENGINES)}, and {chosen.name} of "
-            f"{catalog.path.name} is read by {limits.name or reads}."
+            f"{catalog.path.name} is read by {reads}."
         )
     target = output or _place(chosen, folder, reads)
-    with progress_bar("preparing", quiet=json_) as progress:
+    with progress_bar("preparing", quiet=json_) as progress, ExitStack() as opened:
+        engine = limits.open([chosen.source]) if reads == "spark" else None
+        opened.callback(engine.close if engine is not None else lambda: None)
         prepared = write(
             chosen,
             target,
@@ -81,6 +86,7 @@ def prepare(
             memory=limits.memory,
             timeout=limits.timeout,
             progress=lambda done: progress(done, "preparing"),
+            engine=engine,
         )
     source = _source(chosen, prepared.path, folder)
     if json_:
@@ -124,7 +130,7 @@ def _place(table: PrivateTable, folder: Path, engine: str) -> str:
             f"{table.name} is in PostgreSQL, and so is its prepared table; say where: "
             "--output postgresql://writer@host/database::schema.table."
         )
-    return str(folder / f"{table.name}.prepared.duckdb")
+    return str(folder / f"{table.name}.prepared{'' if engine == 'spark' else '.duckdb'}")
 
 
 def _source(table: PrivateTable, written: Path | str, folder: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from sqlglot import exp
 
 from sfumato.engines import Dialect, Engine
 from sfumato.engines.base import Source, SourceKind, engine_of
+from sfumato.engines.prepared import folder_note
 from sfumato.engines.sources import is_database
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.schema import Kind
@@ -24,9 +26,9 @@ class Unopened:
     """Has tables attached without opening private ones, so that a session on it can quote and nothing more.
 
     What a question costs and how far off it is follows from what the steward declared. Two things alone come
-    from sources: the values of public tables, and whether a file of DuckDB or a table of PostgreSQL was
-    prepared, which its own catalog says. Those are left to the engine within; a private CSV or Parquet file
-    need not even be there.
+    from sources: the values of public tables, and whether a file of DuckDB, a table of PostgreSQL or a folder
+    was prepared, which its own catalog or its note says. Those are left to the engine within; a private CSV
+    or Parquet file need not even be there.
 
     Privacy:
         No row of a private table is read. A CSV file is not opened at all: the least that could be read of it
@@ -61,7 +63,7 @@ class Unopened:
         pointers: Sequence[str] = (),
     ) -> None:
         """Take note of a private table; open a public one, or one that may be prepared."""
-        may_be_prepared = is_database(source) or engine_of([source]) == "postgres"
+        may_be_prepared = is_database(source) or engine_of([source]) == "postgres" or _has_note(source)
         if name.lower() in self._public or may_be_prepared:
             self._inner.attach(name, source, columns, unit=unit, pointers=pointers)
 
@@ -112,3 +114,7 @@ class Unopened:
         if name.lower() not in self._public:
             raise EngineFailed(_SHUT)
         return self._inner
+
+
+def _has_note(source: Source) -> bool:
+    return isinstance(source, str | Path) and folder_note(source) is not None

@@ -8,7 +8,6 @@ import os
 import re
 import tempfile
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -26,7 +25,7 @@ from sfumato.engines.dialect import DUCKDB, PORTABLE, Dialect
 from sfumato.engines.kinds import kind_of
 from sfumato.engines.public import ShowsPublic
 from sfumato.engines.running import run
-from sfumato.engines.sources import Database, Stamp, locate
+from sfumato.engines.sources import Database, Stamp, are_settled, locate
 from sfumato.engines.trees import nodes_of
 from sfumato.engines.whole import check_whole
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
@@ -74,8 +73,6 @@ zone maps, dictionaries, minima of a join), which belong to all rows together an
 NaN out of them. Whether one row passes a filter, or is clamped, would then depend on the values of others.
 """
 _SIZE = re.compile(r"[1-9][0-9]{0,8}(\.[0-9]{1,3})?\s?([KMGT]i?B)")
-_SETTLED = 2 * 10**9
-"""Nanoseconds after which a file's time of change tells a later write from the last one."""
 _COPIES = (
     "ignore",
     re.compile("Arrow output on a DB-API result makes an extra copy", re.IGNORECASE),
@@ -222,8 +219,8 @@ class DuckDB(ShowsPublic):
         Privacy:
             The guard is run before the statement, on the same instance, for each state of the files that is
             read: device, inode, size, time of writing and time of change, the last of which only the system
-            can set. A state that is younger than `_SETTLED` is not remembered, since a second write within
-            one tick of the clock would look the same.
+            can set. A state that is not settled (`sources.are_settled`) is not remembered, since a second
+            write within one tick of the clock would look the same.
 
         Raises:
             EngineFailed: if the statement is anything else, cannot be finished, or the guard is not 0.
@@ -421,7 +418,7 @@ def _holds(cursor: Any, guard: str, now: tuple[Stamp, ...], held: dict[str, tupl
     """Whether a guard is 0 in this state of the files; one that was remembered is not asked again."""
     if held.get(guard) == now:
         return True
-    is_settled = all(stamp is None or stamp[-1] < time.time_ns() - _SETTLED for stamp in now)
+    is_settled = are_settled(now)
     if cursor.sql(guard).fetchall() != [(0,)]:
         return False
     if is_settled and any(now):

@@ -1,7 +1,7 @@
 """Tables prepared once, so that holding units within their limits later is a plain filter.
 
 Each is prepared where its rows are: files and frames to a file of DuckDB, tables of PostgreSQL to a table
-beside them (`engines.postgres.prepare`).
+beside them (`engines.postgres.prepare`), what Spark reads to a folder (`engines.spark.prepare`).
 
 A prepared file is a DuckDB file with two tables: the rows that belong to a unit, those of one unit side by
 side and numbered, and a line that says what they are. Whoever attaches it sees the declared columns, the ids
@@ -21,7 +21,7 @@ from typing import Any
 from sfumato.engines._preparing import FAILED, Prepared, Wanted, ran
 from sfumato.engines._scratch import Scratch
 from sfumato.engines._tables import Table, plan_table
-from sfumato.engines.base import engine_of
+from sfumato.engines.base import Engine, Source, engine_of
 from sfumato.engines.duckdb import DuckDB
 from sfumato.engines.prepared import METADATA
 from sfumato.engines.ranking import OUT_OF_ORDER, by_windows, statement
@@ -49,8 +49,9 @@ def prepare(
     memory: str | None = None,
     timeout: float | None = None,
     progress: Callable[[float], object] | None = None,
+    engine: Engine | None = None,
 ) -> Prepared:
-    """Write a table's rows to a DuckDB file or a table of PostgreSQL, clustered by unit and ranked within it.
+    """Write a table's rows where they are read, clustered by unit and ranked within it.
 
     What is written takes the table's place as `source`. It is complete or not there: a file is written under
     another name, in a folder that only its owner may enter, and renamed once it is on the disk; a table is
@@ -59,7 +60,8 @@ def prepare(
     Args:
         table: What to prepare; its unit must be a column of its own.
         path: Where to, ending in `.duckdb`; of a table in PostgreSQL an address in the same database, as a
-            role that may create tables there: `postgresql://writer@host/database::schema.table`.
+            role that may create tables there: `postgresql://writer@host/database::schema.table`; of a table
+            that Spark reads a folder.
         group_by: Declared columns: questions that group by just these are a plain filter too.
         salt: The key of the hash that ranks; by default a new one. With the same salt and the same rows the
             ranks are the same.
@@ -70,6 +72,8 @@ def prepare(
         timeout: How many seconds it may take.
         progress: Is told how much is done, from 0 to 1, where the engine says it: for the steward's eyes,
             like the file.
+        engine: The engine Spark that reads the table, as in `engine("spark", session=spark)`; others are
+            chosen by the source.
 
     Privacy:
         Claim: the rank of a row is a function of the salt and the rows of its own unit. So a filter
@@ -97,6 +101,8 @@ def prepare(
     unit = _unit_of(table)
     key = new_salt(32) if salt is None else _checked(salt)
     wanted = Wanted(table, unit, _grouping(table, unit, group_by), key)
+    if engine is not None or engine_of([table.source]) == "spark":
+        return _in_spark(wanted, path, engine, force=force, limits=(threads, memory, timeout))
     if "postgres" in (engine_of([table.source]), engine_of([path])):
         from sfumato.engines.postgres.prepare import write
 
@@ -120,6 +126,20 @@ def prepare(
             raise SourceUnusable(f"{located.shown} {FAILED}")
         _move(draft, target, force=force)
     return wanted.made(target, target.stat().st_size)
+
+
+def _in_spark(
+    wanted: Wanted, path: Source, given: Engine | None, *, force: bool, limits: tuple[Any, Any, Any]
+) -> Prepared:
+    from sfumato.engines.spark import Spark
+    from sfumato.engines.spark.prepare import write
+
+    if given is not None and not isinstance(given, Spark):
+        raise InvalidParameter("engine must be the engine Spark; others are chosen by the source.")
+    with contextlib.ExitStack() as own:
+        threads, memory, timeout = limits
+        engine = given or own.enter_context(Spark(threads=threads, memory=memory, timeout=timeout))
+        return write(wanted, path, engine, force=force)
 
 
 def _writer(

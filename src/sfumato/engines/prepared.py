@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sfumato._dataclasses import dataclass
@@ -21,9 +22,11 @@ __all__ = [
     "FORMAT",
     "FORMAT_GROUPS",
     "METADATA",
+    "NOTE_FILE",
     "RANKS",
     "Note",
     "chosen_in",
+    "folder_note",
     "note_of",
     "read_note",
     "salt_of",
@@ -40,6 +43,9 @@ FORMAT_GROUPS = 2
 METADATA = "sfumato prepared"
 """The table of a prepared file that holds its note: no other file has one. In PostgreSQL the note is the
 comment on the table, which begins so."""
+
+NOTE_FILE = "_sfumato_prepared.json"
+"""The file of a folder of Parquet files that holds its note, with the names and sizes of the others."""
 
 RANKS = (RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN)
 """The columns of ranks; of a table that was prepared without a grouping it has the first."""
@@ -188,6 +194,13 @@ def _understood(data: Any) -> Note | None:
     return note if set(groups) <= set(note.columns) else None
 
 
+def folder_note(folder: str | Path) -> str | None:
+    """The note in a folder of Parquet files; None: it has none."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return Path(folder, NOTE_FILE).read_text("utf-8")
+    return None
+
+
 def salt_of(source: Source) -> str | None:
     """What ranked the rows of a prepared table: the digest of its salt, and what chose by it; else None.
 
@@ -200,6 +213,8 @@ def salt_of(source: Source) -> str | None:
         with contextlib.suppress(SourceUnusable), Postgres() as engine:
             return chosen_in(engine.note(source) or "")
         return None
+    if isinstance(source, str | Path) and (written := folder_note(source)) is not None:
+        return chosen_in(written)
     if not is_database(source):
         return None
     import duckdb

@@ -72,6 +72,7 @@ def by_windows(
     groups: Sequence[str] = (),
     *,
     narrow: str = "UINTEGER",
+    ordered: bool = True,
 ) -> str:
     """The same SELECT for any rows, by a window for each rank, in the SQL of any engine.
 
@@ -82,6 +83,7 @@ def by_windows(
         dialect: The engine's.
         groups: The columns of the grouping that it is prepared for.
         narrow: The type of ranks.
+        ordered: Whether the rows of the whole are put in their order.
     """
     names = {column: _spelled(column, dialect) for column in (*kinds, *_RANKS)}
     columns = [names[column] for column in kinds]
@@ -95,7 +97,7 @@ def by_windows(
     rank_sql = rank(columns, _number(salt), dialect.digest, unit)
     if not groups:
         ranked = f"SELECT {listed}, {_narrow(rank_sql, narrow)} AS {ranks} FROM ({rows}) AS r"
-        return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
+        return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}" if ordered else ranked
     keys = [canonical(column, kinds[column], dialect) for column in groups]
     group = group_rank(keys, _number(salt, b"ranks of groups"), dialect.digest, unit)
     whole = f"SELECT {listed}, {rank_sql} AS {ranks}, {group} AS {names[GROUP_COLUMN]} FROM ({rows}) AS r"
@@ -106,7 +108,7 @@ def by_windows(
     }
     cut = [f"{_narrow(sql, narrow)} AS {names[column]}" for column, sql in numbers.items()]
     ranked = f"SELECT {', '.join([listed, *cut])} FROM ({whole}) AS q"
-    return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}"
+    return f"SELECT * FROM ({ranked}) AS s ORDER BY {unit}, {ranks}" if ordered else ranked
 
 
 def _spelled(name: str, dialect: Dialect) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import glob
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,17 @@ from sfumato.engines.csv_format import Csv
 from sfumato.engines.frames import Frame, frame_of
 from sfumato.errors import SourceUnusable
 
-__all__ = ["Database", "Files", "Format", "Located", "Stamp", "is_database", "locate", "stamps_of"]
+__all__ = [
+    "Database",
+    "Files",
+    "Format",
+    "Located",
+    "Stamp",
+    "are_settled",
+    "is_database",
+    "locate",
+    "stamps_of",
+]
 
 Format: TypeAlias = Literal["parquet", "csv", "arrow"]
 Stamp: TypeAlias = tuple[int, ...] | None
@@ -48,6 +59,8 @@ _FORMATS: dict[str, Format] = {
     ".ipc": "arrow",
 }
 _DATABASES = (".duckdb", ".ddb")
+_SETTLED = 2 * 10**9
+"""Nanoseconds after which a file's time of change tells a later write from the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +124,11 @@ def is_database(source: Source) -> bool:
 def stamps_of(paths: Iterable[str]) -> tuple[Stamp, ...]:
     """The stamps of files, which differ once one is replaced or written to."""
     return tuple(_stamp(path) for path in paths)
+
+
+def are_settled(stamps: Iterable[Stamp]) -> bool:
+    """Whether a later write to any of the files would give it another stamp: the clock has gone on since."""
+    return all(stamp is None or stamp[-1] < time.time_ns() - _SETTLED for stamp in stamps)
 
 
 def _stamp(path: str) -> Stamp:

@@ -18,15 +18,17 @@ from sfumato._dataclasses import dataclass
 from sfumato.engines.base import Source, SourceKind, check_address
 from sfumato.engines.dialect import Dialect
 from sfumato.engines.parts import Part, Work
+from sfumato.engines.prepared import Note
 from sfumato.engines.public import ShowsPublic
 from sfumato.engines.running import run
-from sfumato.engines.sources import Files, Stamp, locate, stamps_of
+from sfumato.engines.sources import Files, Stamp, are_settled, locate, stamps_of
 from sfumato.engines.spark.conditions import with_typed_conditions
 from sfumato.engines.spark.dialect import SPARK
 from sfumato.engines.spark.door import behind_the_door
+from sfumato.engines.spark.folders import note_beside
 from sfumato.engines.spark.parts import written
 from sfumato.engines.spark.settings import local_session, muted, own_session, remote_session
-from sfumato.engines.spark.views import kind_of, native_types, quoted, select_list
+from sfumato.engines.spark.views import kind_of, native_types, prepared_list, quoted, select_list
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.schema import Kind
 
@@ -38,6 +40,7 @@ __all__ = ["Spark"]
 _T = TypeVar("_T")
 _CLOSED = "The engine is closed; open a new session."
 _STRANGE = "The engine runs one SELECT over attached tables and nothing else."
+_ALTERED = "A prepared table is not as it was written; prepare its table again. The price stays paid."
 _CHANGED = "A file of the source changed since it was attached, or while it was read; the price stays paid."
 _STORES = frozenset({"abfss", "file", "gs", "hdfs", "s3a"})
 _WILD = re.compile(r"([{}\[\]*?\\])")
@@ -53,12 +56,24 @@ class _Rows:
         shown: What it is called in messages.
         untyped: Columns that are text whatever they mean.
         paths: Files of this machine that it is made of.
+        note: What a prepared folder says about itself.
     """
 
     frame: Any
     shown: str
     untyped: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    note: Note | None = None
+
+    def selected(
+        self, columns: Mapping[str, Kind], unit: str | None, pointers: Sequence[str] = ()
+    ) -> list[str]:
+        """What a view of them selects."""
+        natives = native_types(self.frame.schema)
+        if self.note is None or unit is None:
+            return select_list(natives, columns, unit, pointers, untyped=self.untyped, shown=self.shown)
+        self.note.check(columns, unit, self.shown)
+        return prepared_list(self.note, natives, columns, pointers, shown=self.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +82,8 @@ class _View:
     has_unit: bool
     paths: tuple[str, ...]
     stamps: tuple[Stamp, ...]
+    is_prepared: bool = False
+    grouping: tuple[str, ...] = ()
 
 
 class Spark(ShowsPublic):
@@ -135,6 +152,7 @@ class Spark(ShowsPublic):
         self._spark = own_session(session)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._views: dict[str, _View] = {}
+        self._held: dict[str, tuple[Stamp, ...]] = {}  # guards, by the state in which they were found to hold
         self._prefix, self._numbers = f"sfumato_{random.token()}", itertools.count()
         self._closed = False
 
@@ -159,9 +177,9 @@ class Spark(ShowsPublic):
         """
         self._check_open()
         rows = self._rows(source)
-        selected = select_list(
-            native_types(rows.frame.schema), columns, unit, pointers, untyped=rows.untyped, shown=rows.shown
-        )
+        selected = rows.selected(columns, unit, pointers)
+        note = None if unit is None else rows.note
+        grouping = () if note is None else note.grouping(columns)
         stamps = stamps_of(rows.paths)
         with self._lock:
             self._check_open()
@@ -170,7 +188,9 @@ class Spark(ShowsPublic):
             if made is None:
                 raise SourceUnusable(f"{rows.shown} cannot be opened; check that it is whole and readable.")
             old = self._views.get(name.lower())
-            self._views[name.lower()] = _View(view, unit is not None, rows.paths, stamps)
+            self._views[name.lower()] = _View(
+                view, unit is not None, rows.paths, stamps, note is not None, grouping
+            )
             if old is not None:
                 _tried(lambda: self._spark.catalog.dropTempView(old.name))
 
@@ -188,14 +208,21 @@ class Spark(ShowsPublic):
     def fetch(self, statement: exp.Expression, *, guard: exp.Expression | None = None) -> pa.Table:
         """The result of one SELECT over attached tables; threads may call at once.
 
+        Args:
+            statement: The SELECT.
+            guard: A SELECT of one number over the same tables that must be 0, or there is no result.
+
+        Privacy:
+            The guard is run before the statement, on the same files: those of the tables have the stamps
+            after both that they had when they were attached, or there is no result. It is not run again
+            while they have them, once they are settled (`sources.are_settled`).
+
         Raises:
-            EngineFailed: if the statement is anything else, or cannot be finished.
+            EngineFailed: if the statement is anything else, cannot be finished, or the guard is not 0.
             TimedOut: after `timeout` seconds.
             Cancelled: on Ctrl-C; the engine stays usable.
         """
-        if guard is not None:
-            raise EngineFailed(_STRANGE)
-        return self._run(statement, lambda frame: frame.toArrow())
+        return self._run(statement, lambda frame: frame.toArrow(), guard)
 
     def in_parts(
         self, statement: exp.Expression, work: Work, schema: pa.Schema, folder: Path, *, order: Sequence[str]
@@ -215,47 +242,56 @@ class Spark(ShowsPublic):
             raise EngineFailed(_CLOSED)
         return self._run(statement, lambda frame: written(frame, work, schema, folder, order, many))
 
-    def _run(self, statement: exp.Expression, work: Callable[[Any], _T]) -> _T:
+    def _run(
+        self, statement: exp.Expression, work: Callable[[Any], _T], guard: exp.Expression | None = None
+    ) -> _T:
         """What is made of the frame of one SELECT."""
         self._check_open()
-        if not isinstance(statement, exp.Select | exp.SetOperation):
-            raise EngineFailed(_STRANGE)
         with self._lock:
             self._check_open()
-            views = dict(self._views)
+            views, held = dict(self._views), self._held
         if not views:
             raise EngineFailed("No table is attached; attach one before reading.")
-        behind = behind_the_door(statement, {name: view.name for name, view in views.items()})
-        if behind is None:
-            raise EngineFailed(_STRANGE)
-        used = {node.name for node in behind.find_all(exp.Table)}
+        names = {name: view.name for name, view in views.items()}
+        trees = [_behind(tree, names) for tree in (statement, guard) if tree is not None]
+        used = {node.name for tree in trees for node in tree.find_all(exp.Table)}
         watched = [view for view in views.values() if view.name in used and view.paths]
-        text, tag = SPARK.text(with_typed_conditions(behind)), f"sfumato-{random.token()}"
+        stamps = tuple(itertools.chain(*(view.stamps for view in watched)))
+        texts = [SPARK.text(with_typed_conditions(tree)) for tree in trees]
+        tag = f"sfumato-{random.token()}"
 
-        def read() -> _T | None:
+        def read() -> tuple[str, _T | None]:
+            is_settled = are_settled(stamps) and any(stamps)
             with muted():
                 self._mark(tag)
-                result = work(self._spark.sql(text))
-            is_same = all(view.stamps == stamps_of(view.paths) for view in watched)
-            return result if is_same else None
+                for text in texts[1:]:
+                    if held.get(text) != stamps and not _is_zero(self._spark.sql(text)):
+                        return _ALTERED, None
+                result = work(self._spark.sql(texts[0]))
+            if not all(view.stamps == stamps_of(view.paths) for view in watched):
+                return _CHANGED, None
+            held.update(dict.fromkeys(texts[1:], stamps) if is_settled else {})
+            return "", result
 
-        result = run(read, lambda: self._stop(tag), timeout=self.timeout)
+        why, result = run(read, lambda: self._stop(tag), timeout=self.timeout)
         if result is None:
-            raise EngineFailed(_CHANGED)
+            raise EngineFailed(why or _CHANGED)
         return result
 
     def check_whole(self, source: Source) -> None:
         """Nothing: Parquet and tables of a catalog lose no rows."""
 
     def is_prepared(self, name: str) -> bool:
-        """Never: there are no ranks yet."""
-        del name
-        return False
+        """Whether an attached table shows the ranks of its rows as `RANK_COLUMN`: see `engines.prepare`."""
+        with self._lock:
+            view = self._views.get(name.lower())
+        return view is not None and view.is_prepared
 
     def grouping(self, name: str) -> tuple[str, ...]:
-        """Empty: there are no ranks yet."""
-        del name
-        return ()
+        """The columns whose groups an attached table shows the ranks of; empty where there are none."""
+        with self._lock:
+            view = self._views.get(name.lower())
+        return () if view is None else view.grouping
 
     def unread(self, name: str) -> frozenset[str]:
         """Empty: it is not told."""
@@ -322,7 +358,8 @@ class Spark(ShowsPublic):
         root = _root(located) if located.partitions else None
         escaped = [_WILD.sub(r"\\\1", path) for path in located.paths]
         rows = _opened(lambda: self._parquet(escaped, root), located.shown)
-        return _Rows(rows.frame, located.shown, located.partitions, located.paths)
+        note = note_beside(located)
+        return _Rows(rows.frame, located.shown, located.partitions, located.paths, note)
 
     def _parquet(self, paths: Sequence[str], root: str | None) -> Any:
         reader = self._spark.read.option("mergeSchema", "true")
@@ -334,6 +371,18 @@ class Spark(ShowsPublic):
         if self._spark.catalog.getTable(path).tableType in ("VIEW", "TEMPORARY"):
             return None
         return self._spark.table(path)
+
+
+def _behind(tree: exp.Expression, views: Mapping[str, str]) -> exp.Expression:
+    select = isinstance(tree, exp.Select | exp.SetOperation)
+    behind = behind_the_door(tree, views) if select else None
+    if behind is None:
+        raise EngineFailed(_STRANGE)
+    return behind
+
+
+def _is_zero(frame: Any) -> bool:
+    return bool([tuple(row) for row in frame.collect()] == [(0,)])
 
 
 def _opened(work: Callable[[], Any], shown: str) -> _Rows:

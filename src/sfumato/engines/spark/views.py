@@ -13,12 +13,13 @@ from sfumato.engines.base import (
     SourceKind,
     pointer_column,
 )
+from sfumato.engines.prepared import Note, unreadable
 from sfumato.engines.spark.dialect import SPARK
 from sfumato.errors import SourceUnusable
 from sfumato.numeric.moments import DAY, FIRST, LAST
 from sfumato.schema import Kind
 
-__all__ = ["kind_of", "native_types", "quoted", "select_list"]
+__all__ = ["is_exact", "kind_of", "native_types", "prepared_list", "quoted", "select_list"]
 
 _WHOLE = {"tinyint", "smallint", "int", "bigint"}
 _KINDS: dict[str, SourceKind] = {
@@ -118,6 +119,44 @@ def select_list(
         f"{_pointer(name, natives[name], shown)} AS {quoted(pointer_column(name))}" for name in pointers
     ]
     return selected or ["CAST(NULL AS BIGINT) AS nothing"]
+
+
+def prepared_list(
+    note: Note,
+    natives: Mapping[str, str],
+    columns: Mapping[str, Kind],
+    pointers: Sequence[str],
+    *,
+    shown: str,
+) -> list[str]:
+    """The same of a prepared source, which has the ids under a name of its own, and ranks.
+
+    Raises:
+        SourceUnusable: if it was prepared for something else, or its columns are not what was written.
+    """
+    if UNIT_COLUMN not in natives or any(natives.get(rank) != "bigint" for rank in note.ranks):
+        raise unreadable(shown)
+    for pointer in pointers:
+        if pointer != note.unit and pointer not in note.exact:
+            raise SourceUnusable(
+                f'{shown} was prepared without "{pointer[:100]}" as its source has it, and other tables '
+                "point to that column; name the source itself."
+            )
+    others = [pointer for pointer in pointers if pointer != note.unit]
+    selected = select_list(natives, columns, UNIT_COLUMN, others, untyped=(), shown=shown)
+    if note.unit in pointers:
+        ids = _pointer(UNIT_COLUMN, natives[UNIT_COLUMN], shown)
+        selected.append(f"{ids} AS {quoted(pointer_column(note.unit))}")
+    ranks = note.ranks if note.grouping(columns) else note.ranks[:1]
+    return selected + list(map(quoted, ranks))
+
+
+def is_exact(native: str, kind: Kind) -> bool:
+    """Whether a column of a kind keeps apart what the source does, and has the type that a pointer has."""
+    decimal = _DECIMAL.fullmatch(native)
+    whole = native in _WHOLE or (decimal is not None and decimal[2] == "0" and int(decimal[1]) <= 18)
+    own = {"text": "string", "boolean": "boolean", "date": "date", "float": "double"}
+    return whole if kind == "integer" else native == own.get(kind)
 
 
 def _inner(name: str, native: str) -> str:
