@@ -18,11 +18,15 @@ import sfumato as sf
 from neighbours import examine
 from postgres_engine import FilledPostgres, PostgresStore, given, server, shared, superuser
 from same_questions import compare_queries
-from sfumato.engines import DuckDB
+from sfumato.engines import DuckDB, Engine
+from sfumato.engines.base import Source
 from sfumato.engines.postgres import Postgres, columns, failures
 from sfumato.engines.postgres.dialect import POSTGRES
 from sfumato.engines.postgres.door import is_plain
 from sfumato.errors import EngineFailed, SourceUnusable, TimedOut
+from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.sql.write import expressions
+from sfumato.sql.write.expressions import lower_expression
 from sfumato.sql.write.pieces import column, count, named, select, table
 from sfumato.testing import exact
 from sfumato.testing.engines import engine_faults
@@ -348,6 +352,35 @@ def test_a_locale_collation_is_found(one, monkeypatch):
     one.attach("t", sources["default"], {"s": "text"})
     assert below_b(one) != 4
     assert compare_queries(FilledPostgres, "locale", 200, ids=["bytes", "decimal"], stop=True).different != []
+
+
+_LARGE = (1.7976931348623157e308, -1.7976931348623157e308, 9e307, 0.0, 5e-324, math.inf, -math.inf, None)
+LARGE = pa.table({"x": pa.array(_LARGE, pa.float64())})
+
+
+def beside_constants(engine: Engine, source: Source) -> list[str]:
+    """Sums and differences of doubles at the ends of their range and constants of all sizes."""
+    engine.attach("t", source, {"x": "float"})
+    numbers = (100, -0.5, 9.9e289, -9.9e289, 1e290, 1.7e308, -1.7e308)
+    calls = [
+        call(name, *sides)
+        for name in ("add", "subtract")
+        for number in numbers
+        for sides in ((Column("x"), literal(number)), (literal(number), Column("x")))
+    ]
+    shown = [(f"c{place}", lower_expression(each, engine.dialect)) for place, each in enumerate(calls)]
+    return sorted(map(repr, engine.fetch(select([("x", column("x")), *shown], table("t"))).to_pylist()))
+
+
+def test_sums_with_constants_never_raise_and_are_those_of_duckdb(one):
+    with DuckDB() as first:
+        assert beside_constants(one, given(LARGE)) == beside_constants(first, LARGE)
+
+
+def test_large_constants_are_no_small_ones(one, monkeypatch):
+    monkeypatch.setattr(expressions, "_SMALL", math.inf)
+    with pytest.raises(EngineFailed):
+        beside_constants(one, given(LARGE))
 
 
 PLANTED = {

@@ -73,6 +73,7 @@ class Dialect:
         lists: By kind, a SELECT of the values that one text lists: numbers and days as `[1, 2]`, texts with
             `{1}` between them. A long list of a kind that is not here is written out.
         forms: Templates of scalar functions that are written differently here, by name.
+        beside_constants: Shorter templates of those where one argument is a constant below 1e290 in size.
         binds: Whether an argument that a template names twice is computed first, by a subquery of its own.
         doubles: Whether a constant with an exponent is a double, and not a decimal.
         common: The scalar functions whose common form (`Function.sql`) was found to mean the same here; None:
@@ -105,6 +106,7 @@ class Dialect:
     casts_from: Mapping[tuple[str, str], str] = field(default_factory=dict)
     lists: Mapping[str, str] = field(default_factory=dict)
     forms: Mapping[str, Template] = field(default_factory=dict)
+    beside_constants: Mapping[str, str] = field(default_factory=dict)
     binds: bool = False
     doubles: bool = True
     common: frozenset[str] | None = frozenset()

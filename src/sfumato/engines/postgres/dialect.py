@@ -407,6 +407,8 @@ POSTGRES = Dialect(
     binds=True,
     doubles=False,
     forms=_FORMS,
+    # The largest doubles are more than 1e292 apart: so small a constant carries none of them over the end.
+    beside_constants={"add": f"{_X} + {_Y}", "subtract": f"{_X} - {_Y}"},
     common=frozenset(_COMMON.split()),
     different={
         "other last digits": frozenset({"log2"}),

@@ -25,6 +25,7 @@ from sfumato.sql.write.many import MANY
 
 __all__ = ["lower_expression"]
 
+_SMALL = 1e290
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
@@ -73,7 +74,14 @@ def _lowered(expression: Expression, dialect: Dialect) -> exp.Expr:
     for position, argument in enumerate(arguments):
         if guard := guard_of(function, position, argument):
             parts[position] = atom(dialect.called(guard, [parts[position]]))
-    return dialect.called(function.template(len(arguments), dialect), parts)
+    short = dialect.beside_constants.get(function.name) if any(map(_is_small, arguments)) else None
+    return dialect.called(short or function.template(len(arguments), dialect), parts)
+
+
+def _is_small(argument: Expression) -> bool:
+    """Whether it is a constant number below 1e290 in size."""
+    value = argument.value if isinstance(argument, Literal) else None
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _SMALL
 
 
 def _operand(node: exp.Expr) -> exp.Expr:
