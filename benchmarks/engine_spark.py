@@ -26,8 +26,9 @@ from benchmarks.processes import cpu_seconds, family, peak
 from benchmarks.visits import forgetting
 
 THREADS, MEMORY = 2, "4GB"
-WARM, REPEATS = 3, 5
-ENOUGH = 15.0  # seconds: what takes longer is warm after the first call, and timed twice
+WARM, REPEATS = 3, 10
+ENOUGH = 20.0  # seconds of one contender, after which it has no further turn
+LONG = 40.0  # seconds of all first calls, after which all are warm
 EPSILON, DELTA = 50, "1e-6"  # groups of two rows are nearly all shown, which is the most work
 BY_GROUP = "SELECT g, COUNT(*) AS n FROM t GROUP BY g"
 
@@ -113,15 +114,15 @@ def by_country(
             calls["plain, prepared"] = _plain(engine, str(target), engine_questions.PLAIN)
     calls |= {name: engine_questions.asked(one) for name, one in ours}
     chosen = {name: calls[name] for name in (*who, "plain, prepared") if name in calls}
-    watch = Watch(engine)
-    firsts = {name: once(call).wall for name, call in chosen.items()}
-    warm, repeats = (0, min(2, repeats)) if sum(firsts.values()) > ENOUGH else (WARM, repeats)
-    timings = race(chosen, repeats=repeats, warm=warm, budget=ENOUGH, clock=cpu_seconds)
-    found: dict[str, Any] = {"peaks": peaks(), "versions": versions(engine)}
+    watch, found = Watch(engine), dict[str, Any]()
     for name, call in chosen.items():
         watch.look()
-        call()
-        found[name] = {**asdict(timings[name]), "first": firsts[name], **watch.look()}
+        found[name] = {"first": once(call).wall, **watch.look()}
+    warm = 0 if sum(each["first"] for each in found.values()) > LONG else WARM
+    timings = race(chosen, repeats=repeats, warm=warm, budget=ENOUGH, clock=cpu_seconds)
+    for name in chosen:
+        found[name] |= asdict(timings[name])
+    found |= {"peaks": peaks(), "versions": versions(engine)}
     for _, one in ours:
         one.close()
     shutil.rmtree(target.parent, ignore_errors=True)
@@ -158,7 +159,7 @@ def groups(engine: Any, source: str, *, repeats: int = 2) -> dict[str, Any]:
         found: dict[str, Any] = {
             name: {"first": once(call).wall, **watch.look()} for name, call in calls.items()
         }
-        timings = race(calls, repeats=repeats, warm=0, budget=240.0, clock=cpu_seconds)
+        timings = race(calls, repeats=repeats, warm=0, budget=6 * ENOUGH, clock=cpu_seconds)
         for name in calls:
             found[name] |= asdict(timings[name])
         found |= {"peaks": peaks(), "versions": versions(engine)}
