@@ -32,7 +32,7 @@ from sfumato.engines.prepared import salt_of
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 
 PLACES = {"duckdb": DuckDBPlace, "postgres": PostgresPlace}
-SEAL = '"sfumato: a prepared table is not written to"'
+BOLT = '"sfumato: a prepared table is not written to"'
 APPENDED = f"INSERT INTO {{t}} SELECT * FROM {{t}} WHERE {U} = 2"
 OF_DUCKDB = [law for law in sorted(LAWS) if law.endswith("those_of_duckdb")]
 
@@ -78,7 +78,7 @@ def test_nobody_writes_to_a_prepared_table(place):
             superuser().execute(text)
 
 
-def test_a_guard_is_run_once_as_long_as_the_seal_is_whole(asked, monkeypatch):
+def test_a_guard_is_run_once_as_long_as_the_bolt_is_whole(asked, monkeypatch):
     session, path = asked
     whole = count(session)
     engine = session._attached.engine
@@ -90,20 +90,20 @@ def test_a_guard_is_run_once_as_long_as_the_seal_is_whole(asked, monkeypatch):
         count(session)
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-def test_what_is_written_between_two_reads_is_found(asked, place, sealed):
-    """Also where somebody takes the seal off, and puts one on like it."""
+@pytest.mark.parametrize("bolted", [False, True])
+def test_what_is_written_between_two_reads_is_found(asked, place, bolted):
+    """Also where somebody takes the bolt off, and puts one on like it."""
     session, path = asked
     count(session)
     place.alter(path, APPENDED)
-    if sealed:
-        superuser().execute(f"ALTER TABLE {name_of(path)} ADD CONSTRAINT {SEAL} CHECK (FALSE) NOT VALID")
+    if bolted:
+        superuser().execute(f"ALTER TABLE {name_of(path)} ADD CONSTRAINT {BOLT} CHECK (FALSE) NOT VALID")
     for _ in range(2):
         with pytest.raises(EngineFailed, match="A prepared table is not as it was written"):
             count(session)
 
 
-def test_without_a_seal_every_read_is_guarded(asked, place):
+def test_without_a_bolt_every_read_is_guarded(asked, place):
     session, path = asked
     place.alter(path)
     whole = count(session)
@@ -115,11 +115,11 @@ def test_rows_of_a_table_that_inherits_are_guarded_with_every_read(asked):
     session, path = asked
     name, child = name_of(path), f"{name_of(path)}_more"
     superuser().execute(f"CREATE TABLE {child} (LIKE {name})")
-    superuser().execute(f"ALTER TABLE {name} DROP CONSTRAINT {SEAL}")
+    superuser().execute(f"ALTER TABLE {name} DROP CONSTRAINT {BOLT}")
     superuser().execute(f"ALTER TABLE {child} INHERIT {name}")
     with pytest.raises(EngineFailed, match="changed its columns"):
         count(session)
-    superuser().execute(f"ALTER TABLE ONLY {name} ADD CONSTRAINT {SEAL} CHECK (FALSE) NO INHERIT NOT VALID")
+    superuser().execute(f"ALTER TABLE ONLY {name} ADD CONSTRAINT {BOLT} CHECK (FALSE) NO INHERIT NOT VALID")
     superuser().execute(f"UPDATE pg_constraint SET connoinherit = false WHERE conrelid = '{name}'::regclass")
     with Postgres() as fresh:
         again = sf.Session(table_of(path), budget=sf.Budget(9), engine=fresh)
@@ -176,7 +176,7 @@ def test_a_table_that_is_altered_or_prepared_again_is_not_read(asked, place):
 def test_a_failure_leaves_what_was_there_and_nothing_else(place, monkeypatch):
     path, target = made(place), place.target()
     before = superuser().execute(f"SELECT count(*), '{name_of(path)}'::regclass::oid FROM {name_of(path)}")
-    monkeypatch.setattr(preparing, "SEAL", "CONSTRAINT x CHECK (1 / 0)")
+    monkeypatch.setattr(preparing, "BOLT", "CONSTRAINT x CHECK (1 / 0)")
     for where in (path, target):
         with pytest.raises(SourceUnusable, match="could not be prepared") as failure:
             made(place, rows_of(), where, force=True)

@@ -129,7 +129,7 @@ class DuckDBPlace:
 
 
 class PostgresPlace(DuckDBPlace):
-    """Tables of the server for tests, which somebody alters who takes the seal off first."""
+    """Tables of the server for tests, which somebody alters who takes the bolt off first."""
 
     name = "postgres"
 

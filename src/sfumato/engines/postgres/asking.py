@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sfumato.engines.postgres.address import Address, psycopg
+from sfumato.engines.postgres.bolt import Bolt, bolts_of
 from sfumato.engines.postgres.relations import COLUMNS, RELATION, Relation, Table, relation_of
-from sfumato.engines.postgres.seal import Seal, seals_of
 
 __all__ = ["GUARD", "OLDEST", "Guard", "have_changed", "parses", "relation_at", "takes_only", "unusable"]
 
@@ -27,18 +27,18 @@ _LOCKED = """
 class Guard:
     """A guard of a read, which is run unless it was found to hold in the state that the tables are in."""
 
-    def __init__(self, text: str, tables: tuple[Table, ...], held: dict[str, tuple[Seal, ...]]) -> None:
+    def __init__(self, text: str, tables: tuple[Table, ...], held: dict[str, tuple[Bolt, ...]]) -> None:
         self.text, self._tables, self._held = text, tables, held
 
     def holds(self, connection: Any) -> bool:
         """Whether it is 0 for what this transaction sees."""
-        seals = seals_of(connection, sorted({table.oid for table in self._tables}))
-        if seals is not None and self._held.get(self.text) == seals:
+        bolts = bolts_of(connection, sorted({table.oid for table in self._tables}))
+        if bolts is not None and self._held.get(self.text) == bolts:
             return True
         if [tuple(row) for row in connection.execute(f"EXECUTE {GUARD}").fetchall()] != [(0,)]:
             return False
-        if seals is not None:
-            self._held[self.text] = seals
+        if bolts is not None:
+            self._held[self.text] = bolts
         return True
 
 

@@ -24,13 +24,13 @@ from sfumato.engines.postgres.asking import (
     takes_only,
     unusable,
 )
+from sfumato.engines.postgres.bolt import Bolt
 from sfumato.engines.postgres.columns import kind_of
 from sfumato.engines.postgres.dialect import POSTGRES
 from sfumato.engines.postgres.door import is_plain
 from sfumato.engines.postgres.failures import reason
 from sfumato.engines.postgres.relations import Relation, Table, check, plan_table
 from sfumato.engines.postgres.results import known_types, prepare_loaders, table_of
-from sfumato.engines.postgres.seal import Seal
 from sfumato.engines.postgres.statements import named_in, text_of
 from sfumato.engines.postgres.transactions import beginning
 from sfumato.engines.prepared import METADATA
@@ -94,7 +94,7 @@ class Postgres(ShowsPublic):
         self.threads, self.memory, self.timeout = threads, memory, timeout
         self._lock = threading.RLock()
         self._tables: dict[str, Table] = {}
-        self._held: dict[str, tuple[Seal, ...]] = {}  # guards, by the state in which they were found to hold
+        self._held: dict[str, tuple[Bolt, ...]] = {}  # guards, by the state in which they were found to hold
         self._server: Mapping[str, Any] | None = None
         self._idle: list[Any] = []
         self._closed = False
@@ -156,8 +156,8 @@ class Postgres(ShowsPublic):
 
         Privacy:
             The guard is run before the statement, in the same transaction, which sees one state of all
-            tables. It is not run again while all tables that it names have the seal that they had then
-            (`seal`); without one it is run with every read.
+            tables. It is not run again while all tables that it names have the bolt that they had then
+            (`bolt`); without one it is run with every read.
 
         Raises:
             EngineFailed: if the statement is anything else, cannot be finished, or the guard is not 0.

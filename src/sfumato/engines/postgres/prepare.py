@@ -1,7 +1,7 @@
 """A prepared table in PostgreSQL: made by one statement in one transaction, beside the table it is made of.
 
 It has the ids of units, the declared columns in their canonical types and the ranks, as a prepared file has.
-What it is says the comment on the table (`engines.prepared`); that it stays so, its seal (`seal`).
+What it is says the comment on the table (`engines.prepared`); that it stays so, its bolt (`bolt`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sfumato.engines._preparing import FAILED, Prepared, Wanted, ran
 from sfumato.engines.base import Source
 from sfumato.engines.postgres.address import Address, locate, psycopg
 from sfumato.engines.postgres.asking import have_changed, parses, relation_at, takes_only
+from sfumato.engines.postgres.bolt import BOLT
 from sfumato.engines.postgres.columns import quoted
 from sfumato.engines.postgres.dialect import POSTGRES
 from sfumato.engines.postgres.door import is_plain
 from sfumato.engines.postgres.engine import Postgres
 from sfumato.engines.postgres.relations import Relation, Table, plan_table
-from sfumato.engines.postgres.seal import SEAL
 from sfumato.engines.postgres.statements import named_in, text_of
 from sfumato.engines.prepared import METADATA
 from sfumato.engines.ranking import by_windows
@@ -55,7 +55,7 @@ def write(wanted: Wanted, path: Source, *, force: bool, limits: Mapping[str, Any
     Privacy:
         As of `engines.prepare.prepare`: the statement is the one of `engines.ranking`, in this dialect, and
         windows have an order that no two rows share unless they are the same row. Nobody sees the table
-        before it is whole: it is made, sealed and described in one transaction. Beside its owner, the role
+        before it is whole: it is made, bolted and described in one transaction. Beside its owner, the role
         that the source is read as may read it, and nobody by our doing.
 
     Raises:
@@ -157,7 +157,7 @@ def _maker(
         if force:
             connection.execute(f"DROP TABLE IF EXISTS {place}")
         connection.execute(f"CREATE TABLE {place} AS EXECUTE {_NAME}")
-        connection.execute(f"ALTER TABLE {place} ADD {SEAL}")
+        connection.execute(f"ALTER TABLE {place} ADD {BOLT}")
         connection.execute(f"COMMENT ON TABLE {place} IS '{said}'")
         if reader is not None:
             connection.execute(f"GRANT SELECT ON {place} TO {quoted(reader)}")

@@ -1,4 +1,4 @@
-"""The seal of a prepared table: a constraint by which the server takes no new rows and changes none.
+"""The bolt of a prepared table: a constraint by which the server takes no new rows and changes none.
 
 A check that is false holds for no row that is written; that it is `NOT VALID` leaves out the rows that were
 there before. It can be dropped and made anew, which gives it another number.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["SEAL", "Seal", "seals_of"]
+__all__ = ["BOLT", "Bolt", "bolts_of"]
 
-Seal = tuple[int, ...]
-"""Numbers of a table, its file and its seal."""
+Bolt = tuple[int, ...]
+"""Numbers of a table, its file and its bolt."""
 
-SEAL = 'CONSTRAINT "sfumato: a prepared table is not written to" CHECK (FALSE) NOT VALID'
+BOLT = 'CONSTRAINT "sfumato: a prepared table is not written to" CHECK (FALSE) NOT VALID'
 
-_SEALS = """
+_BOLTS = """
     SELECT c.oid::bigint, pg_catalog.pg_relation_filenode(c.oid)::bigint, k.oid::bigint, k.xmin::text::bigint
     FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_constraint AS k ON k.conrelid = c.oid
     WHERE c.oid = ANY(%s) AND k.contype = 'c'
@@ -26,16 +26,16 @@ _SEALS = """
 """
 
 
-def seals_of(connection: Any, tables: Sequence[int]) -> tuple[Seal, ...] | None:
-    """The seals of tables, by their numbers, as this transaction sees them; None if one has none.
+def bolts_of(connection: Any, tables: Sequence[int]) -> tuple[Bolt, ...] | None:
+    """The bolts of tables, by their numbers, as this transaction sees them; None if one has none.
 
     Privacy:
-        Claim: between two transactions that see the same seals, no row of the tables was added or changed,
+        Claim: between two transactions that see the same bolts, no row of the tables was added or changed,
         as long as the columns are the same; rows may be gone. Reason: INSERT, UPDATE, MERGE, COPY and
         replication all check a constraint, for every role and in every mode; one that is dropped and made
         anew has another number and another transaction (`xmin`); what rewrites a table gives it another file.
         Conditions: nobody writes to the catalogs of the server themselves, which only a superuser may. A
-        table from which others inherit, which have rows of their own, has no seal here.
+        table from which others inherit, which have rows of their own, has no bolt here.
     """
-    found = [tuple(map(int, row)) for row in connection.execute(_SEALS, (list(tables),)).fetchall()]
-    return tuple(found) if {seal[0] for seal in found} == set(tables) and tables else None
+    found = [tuple(map(int, row)) for row in connection.execute(_BOLTS, (list(tables),)).fetchall()]
+    return tuple(found) if {bolt[0] for bolt in found} == set(tables) and tables else None
