@@ -15,7 +15,7 @@ from sfumato.loss import GaussianLoss
 from sfumato.synth._model.domain import Domain
 from sfumato.synth._private import scores as module
 from sfumato.synth._private.cells import Cells
-from sfumato.synth._private.scores import Candidates, Scores, if_independent, likely_misfit
+from sfumato.synth._private.scores import Candidates, Scores, if_independent, likely_error, likely_misfit
 from sfumato.testing.fits import check_answers
 from sfumato.testing.stream import seeded
 
@@ -213,3 +213,28 @@ def test_the_true_number_of_rows_is_seen():
 def test_columns_that_are_measured_beside_a_whole_price_are_seen():
     with pytest.raises(BudgetExceeded):
         check(0, ones="3/5")
+
+
+@pytest.mark.parametrize("cells", [1, 2, 40, 3000, 20_000])
+@pytest.mark.parametrize("sigma", [0.0, 1.0, 50.0, 1e9])
+def test_what_is_left_of_noise_is_least_where_cells_are_empty(cells, sigma):
+    """As an average over noise of its own says, of counts held to be at least 0 with the same sum."""
+    rng = np.random.default_rng(cells)
+    for counts in (np.full(cells, 1e4), rng.gamma(0.02, 5e3, cells), np.zeros(cells)):
+        found, raw = likely_error(counts, sigma), likely_misfit(sigma, cells)
+        assert 0 <= found <= min(2.5 * raw, 2 * counts.sum()) + 1e-6
+        slow = np.mean([_slow_error(counts, sigma * rng.standard_normal(cells)) for _ in range(40)])
+        assert found == pytest.approx(slow, rel=0.35 if cells > 100 else 5, abs=1e-6 + raw * (cells < 100))
+    if cells > 100 and sigma == 50:
+        assert likely_error(np.full(cells, 1e4), sigma) > 0.8 * raw
+        assert likely_error(np.where(np.arange(cells) < 5, 1e4, 0.1), sigma) < 0.5 * raw
+
+
+def _slow_error(counts, noise):
+    """The nearest counts by halving what is taken off each."""
+    low, high = -1e12, 1e12
+    for _ in range(200):
+        middle = (low + high) / 2
+        rest = np.maximum(counts + noise - middle, 0).sum()
+        low, high = (middle, high) if rest > counts.sum() else (low, middle)
+    return np.abs(np.maximum(counts + noise - low, 0) - counts).sum()

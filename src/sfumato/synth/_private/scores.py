@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
+from sfumato.random import simulation
 from sfumato.synth._model.domain import Clique, Domain
 from sfumato.synth._private.cells import Cells
 
-__all__ = ["UNIT", "Candidates", "Scores", "if_independent", "likely_misfit", "misfit"]
+__all__ = ["UNIT", "Candidates", "Scores", "if_independent", "likely_error", "likely_misfit", "misfit"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -62,7 +63,7 @@ class Candidates:
         expected: Iterable[Floats],
         *,
         weights: Sequence[float] | None = None,
-        allowances: Sequence[float] | None = None,
+        allowances: Iterable[float] | None = None,
     ) -> Scores:
         """w·(Σ |count − expected| − allowance) for some of the cliques, in whole parts of a row.
 
@@ -71,7 +72,7 @@ class Candidates:
             expected: Public counts of each, of the clique's cells in any shape: a model's, or a product of
                 noisy ones. They are rounded to parts of a row first, and cut where they are beyond all sense.
             weights: How much each matters, at least 0; None: the same.
-            allowances: Rows that each may be off and yet is not worth measuring (`likely_misfit`); None: 0.
+            allowances: Rows that each may be off and yet is not worth measuring (`likely_error`); None: 0.
 
         Raises:
             InvalidParameter: if weights are not at least 0, with one above.
@@ -143,6 +144,29 @@ def if_independent(ones: Sequence[Floats], total: float, cliques: Iterable[Cliqu
 def likely_misfit(sigma: float, cells: int) -> float:
     """What Σ |noise| over so many cells is on average: how far off counts with that noise would be."""
     return math.sqrt(2 / math.pi) * sigma * cells
+
+
+def likely_error(counts: Floats, sigma: float) -> float:
+    """How far off public counts would be once noise was drawn and held to what counts can be.
+
+    Held to be at least 0 and to add up to the same, many small counts keep little of their noise: a pair of
+    columns whose cells are mostly empty is worth measuring long before Σ |noise| says so.
+
+    Args:
+        counts: Of all cells, of a model; taken to be at least 0.
+        sigma: The standard deviation of the noise.
+    """
+    true = np.maximum(np.ravel(counts), 0.0)
+    noisy = true + sigma * np.resize(_some_noise(), true.size)
+    falling = -np.sort(-noisy)
+    over = (np.cumsum(falling) - true.sum()) / np.arange(1, true.size + 1)
+    cut = over[max(int((falling > over).sum()) - 1, 0)]
+    return float(np.abs(np.maximum(noisy - cut, 0.0) - true).sum())
+
+
+@cache
+def _some_noise() -> Floats:
+    return np.asarray(simulation(0).standard_normal(2**14), np.float64)
 
 
 def _whole_weights(weights: Sequence[float]) -> list[int]:

@@ -18,7 +18,7 @@ from sfumato.synth._model.estimating import Fitted, estimate
 from sfumato.synth._model.model import Model
 from sfumato.synth._model.room import BYTES, Room, size_of
 from sfumato.synth._private.cells import Cells
-from sfumato.synth._private.scores import Candidates, Scores, likely_misfit
+from sfumato.synth._private.scores import Candidates, Scores, likely_error
 from sfumato.synth.methods.base import Learned, Told, Wanted
 from sfumato.synth.methods.independent import measured
 
@@ -133,7 +133,7 @@ class _Rounds:
             before = list(_counts(self.fitted.model, taken))
             self.fitted = self._settled(self.fitted.model)
             pairs = zip(before, _counts(self.fitted.model, taken), strict=True)
-            still = [float(np.abs(old - new).sum()) <= likely_misfit(sigma, old.size) for old, new in pairs]
+            still = [float(np.abs(old - new).sum()) <= likely_error(old, sigma) for old, new in pairs]
             if 2 * sum(still) >= len(still):
                 self._price *= 4
 
@@ -146,11 +146,12 @@ class _Rounds:
             if places:
                 break
         cliques = [self._choosing.cliques[place] for place in places]
+        expected, again = itertools.tee(_counts(self.fitted.model, cliques))
         scores = self._choosing.scores(
             places,
-            _counts(self.fitted.model, cliques),
+            expected,
             weights=[self._weights[place] for place in places],
-            allowances=[likely_misfit(sigma, self._domain.cells(clique)) for clique in cliques],
+            allowances=(likely_error(counts, sigma) for counts in again),
         )
         return _Held(held, zeros), cliques, scores
 
