@@ -51,7 +51,14 @@ fi
 [ -x "$environment-synth/bin/python" ] || "${PYTHON:-python3}" -m venv "$environment-synth"
 "$environment-synth/bin/python" -m pip install --quiet --disable-pip-version-check \
     --requirement benchmarks/peers-synth.txt || echo "mbi cannot be installed: left out" >&2
-# The fifth: Tumult Analytics and the Spark that it takes.
+# The fifth: Tumult Analytics and the Spark that it takes. Its core has compiled parts for x86_64; elsewhere what uses them
+# is taken from the next version of the core, which has none, and which Tumult Analytics does not take as a whole.
 [ -x "$environment-tumult/bin/python" ] || "${PYTHON:-python3}" -m venv "$environment-tumult"
-"$environment-tumult/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --requirement benchmarks/peers-tumult.txt || echo "Tumult Analytics cannot be installed: left out" >&2
+fifth="$environment-tumult/bin/python -m pip install --quiet --disable-pip-version-check"
+if ! $fifth --requirement benchmarks/peers-tumult.txt 2> /dev/null; then
+    { $fifth tmlt.core==0.20.0 'tabulate<0.9' 'tqdm<5' 'types-tabulate<0.9' && $fifth --no-deps tmlt.analytics==0.21.0 &&
+        "$environment-tumult/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+            --platform manylinux2014_x86_64 --dest "$environment-tumult/core" tmlt.core==0.19.1 &&
+        "$environment-tumult/bin/python" benchmarks/tumult_core.py "$environment-tumult"/core/*.whl; } ||
+        echo "Tumult Analytics cannot be installed: left out" >&2
+fi
