@@ -34,7 +34,7 @@ from sfumato.schema import PrivateTable
 from sfumato.sql.write.choice import by_choice, by_values, weighed
 from sfumato.sql.write.fixed_point import fixed_point, is_present, weighted
 from sfumato.sql.write.parts import CELL, UNITS, WEIGHTS, Parts
-from sfumato.sql.write.pieces import bigint, column, count, grouped, named, quoted
+from sfumato.sql.write.pieces import bigint, column, count, grouped, named, picked, quoted, subquery
 
 __all__ = ["CELL", "UNITS", "WEIGHTS", "lower"]
 
@@ -147,23 +147,16 @@ def _by_units(parts: Parts) -> exp.Select:
 
 
 def _by_weighted_rows(parts: Parts) -> exp.Select:
-    """Every row finds the weight of its unit: by a window, or by a join.
+    """Every row finds the weight of its unit, by a join.
 
     A NULL joins nothing, so that rows without a unit are not tested for it; and rows outside the public keys,
-    which are never counted in n, fall out with their groups, where there are few lines left. A window counts
-    what it is over, so that both are left out before.
+    which are never counted in n, fall out with their groups, where there are few lines left.
     """
+    if parts.dialect.windowed:
+        return _by_windowed_rows(parts)
     measures = [
         named(_weighted_row(measurement, parts), f"m{i}") for i, measurement in enumerate(parts.measurements)
     ]
-    if parts.dialect.windowed:
-        owned = parts.rows(units=True)
-        shown: list[exp.Expr] = [column(part.alias) for part in owned.expressions if part.alias != "u"]
-        size = exp.Window(this=count(), partition_by=[column("u")])
-        shown.append(named(parts.share(parts.unit.max_rows, size), "w"))
-        inner = exp.Select().select(*shown, copy=False)
-        inner = inner.from_(owned.subquery(quoted("s"), copy=False), copy=False)
-        return grouped(parts.keys, measures).from_(inner.subquery(quoted("r"), copy=False), copy=False)
     counted = parts.rows(units=True, keys=False, arguments=False, owned=False)
     sizes = counted.subquery(quoted("s"), copy=False)
     weight = named(parts.share(parts.unit.max_rows, count()), "w")
@@ -175,6 +168,35 @@ def _by_weighted_rows(parts: Parts) -> exp.Select:
     if parts.typed_keys() and not parts.is_open:
         select = select.having(parts.member(parts.typed_keys()), copy=False)
     return select
+
+
+def _by_windowed_rows(parts: Parts) -> exp.Select:
+    """The same by a window over the rows of each unit, which are brought together once.
+
+    A window counts what it is over: rows without a unit and outside the public keys are left out before. What
+    a row adds is an integer by then, which takes less room on its way than a double.
+    """
+    weight = column("w")
+    lines: list[exp.Expr] = [column("u"), *map(column, parts.keys)]
+    measures: list[exp.Expr] = []
+    for i, measurement in enumerate(parts.measurements):
+        units: exp.Expr
+        if measurement.kind == "sum":
+            units = fixed_point(parts.argument(measurement), measurement, parts.dialect)
+        elif measurement.kind == "present":
+            present = is_present(parts.argument(measurement), parts.dialect)
+            units = exp.Case(ifs=[exp.If(this=present, true=bigint(1))])
+        else:
+            measures.append(named(_weighted_row(measurement, parts), f"m{i}"))
+            continue
+        lines.append(named(units, f"q{i}"))
+        product = weighted(column(f"q{i}"), weight.copy(), measurement, WEIGHT, parts.dialect)
+        measures.append(named(parts.total(product), f"m{i}"))
+    rows = picked(lines, parts.rows(units=True), "s")
+    names = [part.alias_or_name for part in lines[1:]]
+    size = exp.Window(this=count(), partition_by=[column("u")])
+    shares = [*map(column, names), named(parts.share(parts.unit.max_rows, size), "w")]
+    return grouped(parts.keys, measures).from_(subquery(picked(shares, rows, "t"), "r"), copy=False)
 
 
 def _weighted_row(measurement: Measurement, parts: Parts) -> exp.Expr:
