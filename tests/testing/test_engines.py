@@ -132,8 +132,8 @@ class Merging(DuckDB):
 class Open(DuckDB):
     """Shows values of private tables."""
 
-    def _check_public(self, name: str) -> None:
-        pass
+    def _has_unit(self, name: str) -> bool:
+        return False
 
 
 class Ranked(DuckDB):
