@@ -23,12 +23,13 @@ from sfumato.engines._tables import Table, plan_table
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.dialect import DUCKDB, PORTABLE, Dialect
 from sfumato.engines.kinds import kind_of
+from sfumato.engines.limits import check_limits
 from sfumato.engines.public import ShowsPublic
 from sfumato.engines.running import run
 from sfumato.engines.sources import Database, Stamp, are_settled, locate
 from sfumato.engines.trees import nodes_of
 from sfumato.engines.whole import check_whole
-from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
+from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
@@ -120,12 +121,7 @@ class DuckDB(ShowsPublic):
         Raises:
             InvalidParameter: if a limit is invalid.
         """
-        if threads is not None and (type(threads) is not int or threads < 1):
-            raise InvalidParameter("threads must be a whole number of at least 1, or None.")
-        if memory is not None and not (isinstance(memory, str) and _SIZE.fullmatch(memory)):
-            raise InvalidParameter('memory must be a size like "4GB", or None.')
-        if timeout is not None and not (type(timeout) in (int, float) and timeout > 0):
-            raise InvalidParameter("timeout must be a positive number of seconds, or None.")
+        check_limits(threads, memory, timeout, size=_SIZE, such="4GB")
         self.threads, self.memory, self.timeout = threads, memory, timeout
         self._lock = threading.RLock()
         self._tables: dict[str, Table] = {}

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.dialect import Dialect
+from sfumato.engines.limits import check_limits
 from sfumato.engines.postgres.address import SCHEMES, Address, locate, psycopg
 from sfumato.engines.postgres.asking import (
     GUARD,
@@ -36,7 +37,7 @@ from sfumato.engines.postgres.transactions import beginning
 from sfumato.engines.prepared import METADATA
 from sfumato.engines.public import ShowsPublic
 from sfumato.engines.running import run
-from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
+from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
@@ -85,12 +86,7 @@ class Postgres(ShowsPublic):
         Raises:
             InvalidParameter: if a limit is invalid.
         """
-        if threads is not None and (type(threads) is not int or threads < 1):
-            raise InvalidParameter("threads must be a whole number of at least 1, or None.")
-        if memory is not None and not (isinstance(memory, str) and _SIZE.fullmatch(memory)):
-            raise InvalidParameter('memory must be a size like "64MB", or None.')
-        if timeout is not None and not (type(timeout) in (int, float) and timeout > 0):
-            raise InvalidParameter("timeout must be a positive number of seconds, or None.")
+        check_limits(threads, memory, timeout, size=_SIZE, such="64MB")
         self.threads, self.memory, self.timeout = threads, memory, timeout
         self._lock = threading.RLock()
         self._tables: dict[str, Table] = {}

@@ -17,6 +17,7 @@ from sfumato import random
 from sfumato._dataclasses import dataclass
 from sfumato.engines.base import Source, SourceKind, check_address
 from sfumato.engines.dialect import Dialect
+from sfumato.engines.limits import check_limits
 from sfumato.engines.parts import Part, Work
 from sfumato.engines.prepared import Note
 from sfumato.engines.public import ShowsPublic
@@ -134,13 +135,7 @@ class Spark(ShowsPublic):
         if sum(option is not None for option in (session, remote, url)) > 1:
             raise InvalidParameter("Give a session or a remote address, not both.")
         remote = url if remote is None else remote
-        if threads is not None and (type(threads) is not int or threads < 1):
-            raise InvalidParameter("threads must be a whole number of at least 1, or None.")
-        size = None if memory is None else _SIZE.fullmatch(memory) if isinstance(memory, str) else False
-        if memory is not None and not size:
-            raise InvalidParameter('memory must be a size like "4GB", or None.')
-        if timeout is not None and not (type(timeout) in (int, float) and timeout > 0):
-            raise InvalidParameter("timeout must be a positive number of seconds, or None.")
+        check_limits(threads, memory, timeout, size=_SIZE, such="4GB")
         if remote is not None and not (isinstance(remote, str) and remote.startswith("sc://")):
             raise InvalidParameter("remote must be an address of Spark Connect, such as sc://host:15002.")
         self.timeout = timeout
