@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from joint_tables import drawn, explicit, structures, summed
 from sfumato.synth._model.model import Model
 from sfumato.synth._model.room import Room, size_of
-from sfumato.synth._model.trees import cells_of
+from sfumato.synth._model.trees import CellCosts, FillCosts, cells_of
 
 
 def least_cells(domain, cliques):
@@ -75,3 +75,23 @@ def test_pairs_in_one_walk_are_those_of_the_joint_table(structure, seed, scale, 
     small = model.marginals(wanted, most_cells=4)
     for clique, counts in zip(wanted, small, strict=True):
         assert counts is None or counts.shape == domain.shape(clique)
+
+
+@settings(max_examples=50)
+@given(structures(most=8), st.booleans())
+def test_what_a_column_costs_next_is_what_it_costs_from_scratch(structure, by_fill):
+    domain, cliques = structure
+    graph = [set().union(*(c for c in cliques if at in c)) - {at} for at in range(len(domain))]
+    kind = FillCosts if by_fill else CellCosts
+    costs = kind(domain.sizes, [sum(1 << other for other in around) for around in graph])
+    left = set(range(len(domain)))
+    while left:
+        for at in left:
+            cells = domain.cells((at, *graph[at]))
+            apart = [pair for pair in itertools.combinations(graph[at], 2) if pair[1] not in graph[pair[0]]]
+            assert costs.of(at) == (sum(map(domain.cells, apart)) if by_fill else cells, cells, at)
+        at = min(left, key=costs.of)
+        costs.eliminate(at)
+        left.remove(at)
+        for other in graph[at]:
+            graph[other] = (graph[other] | graph[at]) - {other, at}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -113,17 +114,17 @@ class Model:
         None where a table on the way has more cells than `most_cells`.
         """
         pairs = Pairs(self.domain, self.tree, self._tables, self.total)
-        at, known = -1, dict[int, Floats]()
-        for clique in cliques:
-            if len(clique) == 2:
-                if at != clique[0]:
-                    at, known = clique[0], pairs.of(clique[0], most_cells)
-                yield known.get(clique[1])
+        for first, group in itertools.groupby(cliques, lambda clique: clique[0] if len(clique) == 2 else -1):
+            if first >= 0:
+                others = [clique[1] for clique in group]
+                known = pairs.of(first, others, most_cells)
+                yield from (known.get(other) for other in others)
                 continue
-            try:
-                yield self.marginal(clique, most_cells=most_cells)
-            except InvalidParameter:
-                yield None
+            for clique in group:
+                try:
+                    yield self.marginal(clique, most_cells=most_cells)
+                except InvalidParameter:
+                    yield None
 
     def rows(self, n: int, rng: Simulation) -> NDArray[np.int32]:
         """Rows of the model, each column as the number of its cell; see `sampling.sample`."""

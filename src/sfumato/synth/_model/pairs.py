@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,22 +30,11 @@ class _Step(NamedTuple):
     chances: Floats
 
 
-class _Way(NamedTuple):
-    """What lies behind a separator, seen from one of its sides.
-
-    Attributes:
-        columns: Those that are met here first, each with the step to it.
-        on: The cliques behind this one: from where to where, their separator and the step to it.
-    """
-
-    columns: list[tuple[int, _Step]]
-    on: list[tuple[tuple[int, int], Clique, _Step]]
-
-
 class Pairs:
     """Counts of pairs of columns, out of the counts of the cliques of a tree.
 
-    What the walks of several columns share is kept as long as it takes no more room than the tables do.
+    What the walks of several columns share is kept as long as it takes no more room than the tables do; a
+    step that is as large as the table that it comes from is made again, since nothing is summed for it.
     """
 
     def __init__(
@@ -57,49 +46,47 @@ class Pairs:
             if parent >= 0:
                 self._around[child].append((parent, separator))
                 self._around[parent].append((child, separator))
-        self._ways = dict[tuple[int, int], _Way]()
+        self._behind = _behind(tree)
+        self._steps = dict[tuple[int, Clique, Clique], _Step]()
         self._spare = sum(table.size for _, table in tables)
 
-    def of(self, column: int, most_cells: int) -> dict[int, Floats]:
-        """The counts of a column and each other one, but for those that take a table with more cells."""
+    def of(self, column: int, others: Iterable[int], most_cells: int) -> dict[int, Floats]:
+        """The counts of a column and each of some others, but for those that take a table with more cells."""
         cliques, size = self.tree.cliques, self.domain.sizes[column]
         places = [place for place, clique in enumerate(cliques) if column in clique]
-        found = dict[int, Floats]()
+        found, wanted = dict[int, Floats](), set(others) - {column}
         for place in sorted(places, key=lambda place: self.domain.cells(cliques[place])):
-            for other in cliques[place]:
-                if other not in found and other != column:
-                    found[other] = self._summed(place, (column, other))
+            for other in wanted.intersection(cliques[place]).difference(found):
+                found[other] = self._summed(place, (column, other))
         left = [
-            ((place, near), separator, self._summed(place, (column, *separator)))
+            (place, near, separator, self._summed(place, (column, *separator)))
             for place in places
             for near, separator in self._around[place]
-            if column not in separator and size * self.domain.cells(separator) <= most_cells
+            if column not in separator
+            and not wanted.isdisjoint(self._behind[place, near])
+            and size * self.domain.cells(separator) <= most_cells
         ]
         while left:
-            edge, separator, counts = left.pop()
-            way = self._way(edge, separator)
-            for other, step in way.columns:
-                found[other] = self._walked(counts, separator, step)
+            before, place, entered, counts = left.pop()
+            for other in wanted.intersection(cliques[place]).difference(entered):
+                found[other] = self._walked(counts, entered, self._step(place, entered, (other,)))
             left += [
-                (next_, behind, self._walked(counts, separator, step))
-                for next_, behind, step in way.on
-                if size * self.domain.cells(behind) <= most_cells
+                (place, near, separator, self._walked(counts, entered, self._step(place, entered, separator)))
+                for near, separator in self._around[place]
+                if near != before
+                and not wanted.isdisjoint(self._behind[place, near])
+                and size * self.domain.cells(separator) <= most_cells
             ]
-        return found | self._apart(column, places[0])
+        return found | self._apart(column, wanted, places[0])
 
-    def _apart(self, column: int, home: int) -> dict[int, Floats]:
+    def _apart(self, column: int, wanted: set[int], home: int) -> dict[int, Floats]:
         """With the columns that hang together with it by nothing."""
-        part, left = {home}, [home]
-        while left:
-            near = {place for place, _ in self._around[left.pop()]} - part
-            part |= near
-            left += near
+        around = (self._behind[home, near] for near, _ in self._around[home])
+        part = set(self.tree.cliques[home]).union(*around)
         own, found = self._summed(home, (column,)), dict[int, Floats]()
         for place, clique in enumerate(self.tree.cliques):
-            if place not in part:
-                for other in clique:
-                    if other not in found:
-                        found[other] = np.multiply.outer(own, self._summed(place, (other,)) / self.total)
+            for other in wanted.intersection(clique).difference(part, found):
+                found[other] = np.multiply.outer(own, self._summed(place, (other,)) / self.total)
         return found
 
     def _summed(self, place: int, wanted: Clique) -> Floats:
@@ -109,29 +96,9 @@ class Pairs:
         kept = [column for column in columns if column in wanted]
         return np.asarray(table.sum(axis=axes).transpose([kept.index(column) for column in wanted]))
 
-    def _way(self, edge: tuple[int, int], entered: Clique) -> _Way:
-        """What is behind an edge of the tree."""
-        if edge in self._ways:
-            return self._ways[edge]
-        before, place = edge
-        columns = [
-            (other, self._step(place, entered, (other,)))
-            for other in self.tree.cliques[place]
-            if other not in entered
-        ]
-        on = [
-            ((place, near), separator, self._step(place, entered, separator))
-            for near, separator in self._around[place]
-            if near != before
-        ]
-        way = _Way(columns, on)
-        cells = sum(step.chances.size for _, step in columns) + sum(step.chances.size for *_, step in on)
-        if cells <= self._spare:
-            self._spare -= cells
-            self._ways[edge] = way
-        return way
-
     def _step(self, place: int, entered: Clique, ends: Clique) -> _Step:
+        if (place, entered, ends) in self._steps:
+            return self._steps[place, entered, ends]
         along = tuple(column for column in entered if column in ends)
         over = tuple(column for column in entered if column not in ends)
         new = tuple(column for column in ends if column not in entered)
@@ -139,7 +106,11 @@ class Pairs:
         counts = counts.reshape([self.domain.cells(group) for group in (along, over, new)])
         whole = counts.sum(axis=2, keepdims=True)
         chances = np.divide(counts, whole, out=np.zeros(counts.shape), where=whole > 0)
-        return _Step(along, over, ends, chances)
+        step = _Step(along, over, ends, chances)
+        if 2 * chances.size <= self._tables[place][1].size and chances.size <= self._spare:
+            self._spare -= chances.size
+            self._steps[place, entered, ends] = step
+        return step
 
     def _walked(self, counts: Floats, entered: Clique, step: _Step) -> Floats:
         """From a column's counts with a separator, column first, to those with the step's ends."""
@@ -151,3 +122,19 @@ class Pairs:
         shaped = product.reshape(*self.domain.shape(along), size, *self.domain.shape(tuple(new)))
         place = {column: axis for axis, column in enumerate([*along, -1, *new])}
         return shaped.transpose([place[-1], *(place[column] for column in step.ends)])
+
+
+def _behind(tree: Tree) -> dict[tuple[int, int], frozenset[int]]:
+    """The columns that are met first behind each edge of a tree, by the places where it starts and ends."""
+    down = [set(clique) for clique in tree.cliques]
+    for place in reversed(range(len(down))):
+        if tree.parents[place] >= 0:
+            down[tree.parents[place]] |= down[place]
+    found = dict[tuple[int, int], frozenset[int]]()
+    whole = list(down)
+    for place, (parent, separator) in enumerate(zip(tree.parents, tree.separators, strict=True)):
+        if parent >= 0:
+            whole[place] = whole[parent]  # all columns of this part of the forest
+            found[parent, place] = frozenset(down[place].difference(separator))
+            found[place, parent] = frozenset(whole[place].difference(down[place]))
+    return found

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.synth._model.domain import Clique, Domain
 
-__all__ = ["Tree", "cells_of", "tree_of"]
+__all__ = ["CellCosts", "FillCosts", "Tree", "cells_of", "tree_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _triangulated(domain: Domain, cliques: Iterable[Clique]) -> list[Clique]:
         held = sum(1 << place for place in clique)
         for place in clique:
             graph[place] |= held & ~(1 << place)
-    ways = [_eliminated(domain.sizes, list(graph), rule) for rule in (_fill, _cells)]
+    ways = [_eliminated(domain.sizes, list(graph), by_fill=by_fill) for by_fill in (True, False)]
     return min(ways, key=lambda way: sum(map(domain.cells, way)))
 
 
@@ -71,46 +71,92 @@ def _members(mask: int) -> list[int]:
     return places
 
 
-def _cells(sizes: Sequence[int], graph: Sequence[int], place: int) -> int:
-    """How many cells a column and its neighbours have together."""
-    return sizes[place] * math.prod(sizes[other] for other in _members(graph[place]))
-
-
-def _fill(sizes: Sequence[int], graph: Sequence[int], place: int) -> int:
-    """How many cells the pairs of neighbours have that are not joined yet."""
-    around = graph[place]
-    cost = 0
-    for other in _members(around):
-        missing = around & ~graph[other] & ~((2 << other) - 1)
-        cost += sizes[other] * sum(sizes[last] for last in _members(missing))
-    return cost
-
-
-def _eliminated(
-    sizes: Sequence[int], graph: list[int], rule: Callable[[Sequence[int], Sequence[int], int], int]
-) -> list[Clique]:
+def _eliminated(sizes: Sequence[int], graph: list[int], *, by_fill: bool) -> list[Clique]:
     """The maximal cliques that come up when columns leave one by one, the one of least cost first."""
-
-    def cost(place: int) -> tuple[int, int, int]:
-        return rule(sizes, graph, place), _cells(sizes, graph, place), place
-
-    costs = {place: cost(place) for place in range(len(sizes))}
-    masks = list[int]()
-    while costs:
-        place = min(costs, key=costs.__getitem__)
-        del costs[place]
-        around = graph[place]
-        whole = around | 1 << place
+    costs = FillCosts(sizes, graph) if by_fill else CellCosts(sizes, graph)
+    left, masks = set(range(len(sizes))), list[int]()
+    while left:
+        place = min(left, key=costs.of)
+        left.remove(place)
+        whole = costs.graph[place] | 1 << place
         if not any(whole & ~mask == 0 for mask in masks):
             masks.append(whole)
-        stale = 0
-        for other in _members(around):
-            added = around & ~graph[other] & ~(1 << other)
-            graph[other] = (graph[other] | added) & ~(1 << place)
-            stale |= 1 << other | (graph[other] if added else 0)
-        for other in _members(stale):
-            costs[other] = cost(other)
+        costs.eliminate(place)
     return [tuple(_members(mask)) for mask in masks]
+
+
+class CellCosts:
+    """A graph from which columns leave, and how many cells each has together with its neighbours.
+
+    Attributes:
+        graph: The neighbours of each column, as bits.
+    """
+
+    def __init__(self, sizes: Sequence[int], graph: list[int]) -> None:
+        self.graph, self._sizes = graph, sizes
+        self._cells = [
+            size * math.prod(sizes[other] for other in _members(around))
+            for size, around in zip(sizes, graph, strict=True)
+        ]
+
+    def of(self, place: int) -> tuple[int, int, int]:
+        """What it costs to take a column out now, and which comes first of those that cost the same."""
+        return self._cells[place], self._cells[place], place
+
+    def eliminate(self, place: int) -> None:
+        """Join all neighbours of a column, and take it out."""
+        around = self.graph[place]
+        for one in _members(around):
+            for other in _members(around & ~self.graph[one] & ~((2 << one) - 1)):
+                self.join(one, other)
+        for one in _members(around):
+            self.part(one, place)
+
+    def join(self, one: int, other: int) -> None:
+        """Make two columns neighbours."""
+        self._cells[one] *= self._sizes[other]
+        self._cells[other] *= self._sizes[one]
+        self.graph[one] |= 1 << other
+        self.graph[other] |= 1 << one
+
+    def part(self, one: int, gone: int) -> None:
+        """Take from a column a neighbour that leaves."""
+        self._cells[one] //= self._sizes[gone]
+        self.graph[one] &= ~(1 << gone)
+
+
+class FillCosts(CellCosts):
+    """The same, where a column costs the cells of all pairs of its neighbours that are not joined yet."""
+
+    def __init__(self, sizes: Sequence[int], graph: list[int]) -> None:
+        super().__init__(sizes, graph)
+        self._fill = [0] * len(sizes)
+        for place, around in enumerate(graph):
+            for one in _members(around):
+                self._fill[place] += sizes[one] * self._weight(around & ~graph[one] & ~((2 << one) - 1))
+
+    def of(self, place: int) -> tuple[int, int, int]:
+        """What it costs to take a column out now, and which comes first of those that cost the same."""
+        return self._fill[place], self._cells[place], place
+
+    def join(self, one: int, other: int) -> None:
+        """Make two columns neighbours: those who know both miss a pair less, they may miss more."""
+        mine, theirs = self.graph[one], self.graph[other]
+        pair = self._sizes[one] * self._sizes[other]
+        for common in _members(mine & theirs):
+            self._fill[common] -= pair
+        self._fill[one] += self._sizes[other] * self._weight(mine & ~theirs)
+        self._fill[other] += self._sizes[one] * self._weight(theirs & ~mine)
+        super().join(one, other)
+
+    def part(self, one: int, gone: int) -> None:
+        """Take from a column a neighbour that leaves, and the pairs that it was not joined in."""
+        missing = self.graph[one] & ~self.graph[gone] & ~(1 << gone)
+        self._fill[one] -= self._sizes[gone] * self._weight(missing)
+        super().part(one, gone)
+
+    def _weight(self, mask: int) -> int:
+        return sum(self._sizes[place] for place in _members(mask))
 
 
 def _joined(domain: Domain, cliques: Sequence[Clique]) -> Tree:
