@@ -68,6 +68,8 @@ def _about(receipt: Receipt) -> str:
         text = f"{text}the answer that receipt {receipt.memo['debit']} paid for"
     if receipt.kind == "block":
         text = f"{receipt.memo['share']} of what receipt {receipt.memo['debit']} paid for"
+    if receipt.kind == "point":
+        text = f"point {receipt.memo['point'] + 1} of what receipt {receipt.memo['debit']} paid for"
     if receipt.kind == "limit":
         limit = receipt.memo.get("budget")
         text = f"{'none' if limit is None else exactly(Fraction(limit['epsilon']))} in all: {text}"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Facts", "Paid", "facts", "foreseen", "many"]
 
 _CONFIDENCE = 0.95
-_NO_ACTS = frozenset({"debit", "release", "read", "block", "register", "open", "version"})
+_NO_ACTS = frozenset({"debit", "release", "read", "block", "point", "register", "open", "version"})
 
 
 @dataclass(frozen=True, slots=True)

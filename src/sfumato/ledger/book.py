@@ -51,6 +51,7 @@ class Account:
     debits: int = 0
     given: set[int] = field(default_factory=set)  # debits whose answers the steward gave to all
     taken: dict[int, Fraction] = field(default_factory=dict)  # the part that blocks took of each debit
+    lengths: dict[int, int] = field(default_factory=dict)  # how many points each series has, by its debit
     seats: dict[str, Seat] = field(default_factory=dict)  # by each spelling on record
     _spellings: dict[str, list[str]] = field(default_factory=dict)
 
@@ -405,6 +406,11 @@ def _block(accounts: dict[str, Account], row: Row) -> None:
     accounts[row.dataset].taken[facts["debit"]] = Fraction(facts["taken"])
 
 
+def _point(accounts: dict[str, Account], row: Row) -> None:
+    facts = row.facts
+    accounts[row.dataset].lengths[int(facts["debit"])] = int(facts["point"]) + 1
+
+
 def _nothing(accounts: dict[str, Account], row: Row) -> None:
     del accounts, row
 
@@ -449,6 +455,7 @@ _EFFECTS = {
     "read": _read,
     "give": _give,
     "block": _block,
+    "point": _point,
     "version": _version,
     "redeclare": _declare,
     "limit": _limit,

@@ -23,7 +23,7 @@ __all__ = ["EVERY", "Checkpoint", "FileCheckpoint", "NoCheckpoint"]
 EVERY = 256
 """Receipts after which a new one is written: about as many are read again when a ledger is opened."""
 
-_PURPOSE = "checkpoint 2"
+_PURPOSE = "checkpoint 3"
 """What the seal is for. A version that keeps something else in a book must change it: older ones are then
 followed from the first receipt."""
 
@@ -176,6 +176,7 @@ def _plain(account: Account) -> dict[str, Any]:
         "debits": account.debits,
         "given": sorted(account.given),
         "taken": [[debit, str(part)] for debit, part in sorted(account.taken.items())],
+        "lengths": [[debit, length] for debit, length in sorted(account.lengths.items())],
         # A list: which spelling of a name came first matters.
         "seats": [[spelling, _plain_seat(seat)] for spelling, seat in account.seats.items()],
     }
@@ -198,6 +199,7 @@ def _account(name: str, data: dict[str, Any]) -> Account:
         debits=data["debits"],
         given=set(data["given"]),
         taken={debit: Fraction(part) for debit, part in data["taken"]},
+        lengths=dict(data["lengths"]),
     )
     for spelling, seat in data["seats"]:
         account.sit(spelling, _seat(seat))

@@ -27,6 +27,7 @@ from sfumato.ledger.names import alike
 from sfumato.ledger.receipt import Dataset, Kind, Receipt, loss_text, stored_loss
 from sfumato.ledger.right import Right, granted
 from sfumato.ledger.rules import account_of, analyst_of, changes, declared, named
+from sfumato.ledger.series import SeriesOf
 from sfumato.ledger.sharing import count_read, is_open_to
 from sfumato.ledger.spare import Spare
 from sfumato.ledger.turns import turn
@@ -259,6 +260,7 @@ class Counter:
         memo: Memo | Mapping[str, Any] | None = None,
         reads: Iterable[str] | None = None,
         resumable: bool = False,
+        points: int = 0,
         known: Dataset | None = None,
     ) -> Right:
         """Pays for a release, and gives the right to read for it. The debit is durable before it returns.
@@ -274,6 +276,8 @@ class Counter:
             reads: the fingerprints of what it lets this process read, once each; by default the question's.
             resumable: whether a fit is paid for that takes blocks (`Right.block`), also in another process
                 after this one has died. Without a block nothing is read for it.
+            points: of how many points a series is paid for (see `series`); 0: it is none. Each is read for by
+                itself.
             known: the dataset as it was when the loss was priced; None: whatever is on record will do.
 
         Raises:
@@ -308,7 +312,10 @@ class Counter:
                 adjacency=paid.adjacency,
                 memo=facts,
                 **({"resumable": True} if resumable else {}),
+                **({"points": as_integer(points, "points")} if points else {}),
             )
+        if points:
+            return granted(Receipt.of(draft.rows[0]), ())
         if resumable:
             return granted(Receipt.of(draft.rows[0]), (), blocks=self._blocks)
         return granted(Receipt.of(draft.rows[0]), (question,) if reads is None else reads)
@@ -373,6 +380,11 @@ class Counter:
             account = account_of(book, dataset)
             debit = self._blocks.unfinished(account.name, question, analyst_of(payer, account))
         return None if debit is None else granted(debit, (), blocks=self._blocks)
+
+    @property
+    def series(self) -> SeriesOf:
+        """The series that were paid for in advance."""
+        return SeriesOf(self._journal)
 
     @contextlib.contextmanager
     def turn(self, dataset: str, fingerprint: str) -> Iterator[None]:

@@ -27,6 +27,7 @@ Kind: TypeAlias = Literal[
     "read",
     "give",
     "block",
+    "point",
     "version",
     "redeclare",
     "raise",

@@ -16,6 +16,7 @@ from sfumato.ledger.chain import Chain, Row
 from sfumato.ledger.checkpoint import Checkpoint
 from sfumato.ledger.receipt import fraction, loss_text, refuse_unreadable, stored_loss
 from sfumato.ledger.seat import settled, totals_of
+from sfumato.ledger.series import horizon_of, problems_of_point
 from sfumato.ledger.sharing import problems_of_gift, problems_of_read
 from sfumato.ledger.store import Store
 
@@ -134,6 +135,7 @@ class _Replay:
         self.book = Book(chain)
         self._store, self._chain, self._marks = store, chain, marks
         self._taken: dict[int, Fraction] = {}
+        self._series: dict[int, tuple[int, int]] = {}  # how many points each has, and may have
         self._recorded: list[tuple[int, object, object]] = []  # receipt, debit and digest of each answer
         self._prices: dict[str, tuple[Budget, dict[str, Totals]]] = {}
         self._sums: dict[tuple[str, str, str | None], tuple[object, Totals]] = {}
@@ -179,6 +181,8 @@ class _Replay:
         if row.kind == "debit":
             if can_be_resumed(row):
                 self._taken[row.number] = Fraction(0)
+            if horizon_of(row):
+                self._series[row.number] = 0, horizon_of(row)
             return self._debit(self.book.accounts[row.dataset], row)
         if row.kind in ("open", "raise", "redeclare"):
             return _fixed(self.book.accounts[row.dataset], row)
@@ -188,6 +192,9 @@ class _Replay:
             return problems_of_gift(self._store, row)
         if row.kind == "block":
             return problems_of(row, self._taken)
+        if row.kind == "point":
+            self._recorded.append((row.number, row.number, row.facts["digest"]))
+            return problems_of_point(row, self._series)
         if row.kind == "release":
             self._recorded.append((row.number, row.facts["debit"], row.facts["digest"]))
         return []
