@@ -952,6 +952,25 @@ def test_a_file_that_is_written_between_guard_and_read_gives_no_answer(one, tmp_
     session.close()
 
 
+def test_of_a_prepared_folder_is_written_what_would_be_released(one, tmp_path):
+    place = SparkPlace(tmp_path, one)
+    path = to_folder(place, group_by="city")
+    text = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+    terms = {"epsilon": 1000, "delta": "1e-3"}
+    with sf.Session(table_like(path), budget=sf.Budget(10**4, "0.1"), engine=one) as session:
+        assert session.sql(text).quote(**terms).measured.bounding.name == "grouped"
+        written = session.sql(text).write(tmp_path / "out", **terms).table()
+        assert written.sort_by("city").equals(session.sql(text).release(**terms).table.sort_by("city"))
+        assert written.num_rows > 1
+    place.alter(path, "INSERT INTO {t} SELECT {t}.* FROM {t}, range(9)")
+    with (
+        sf.Session(table_like(path), budget=sf.Budget(10**4, "0.1"), engine=one) as session,
+        pytest.raises(EngineFailed, match="not as it was written"),
+    ):
+        session.sql(text).write(tmp_path / "no", **terms)
+    assert not [each.name for each in tmp_path.iterdir() if each.name.lstrip(".").startswith("no")]
+
+
 def test_a_table_that_cannot_be_prepared_leaves_nothing(one, tmp_path, monkeypatch):
     place = SparkPlace(tmp_path, one)
     table, target = table_like(place.source(rows_to_prepare())), place.target()

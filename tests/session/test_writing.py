@@ -4,6 +4,7 @@ import os
 import pickle
 import threading
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,8 @@ from parted import Parted
 from sfumato import random
 from sfumato.engines import parts
 from sfumato.engines.parts import digest_of, write_part
-from sfumato.errors import InvalidParameter, LedgerUnusable, QueryRefused
+from sfumato.engines.prepare import prepare
+from sfumato.errors import EngineFailed, InvalidParameter, LedgerUnusable, QueryRefused
 from sfumato.session.drawing import Drawing
 from sfumato.session.written import Manifest
 from sfumato.sql.write.lower import UNITS
@@ -24,15 +26,12 @@ ROWS = pa.table({"who": list(range(600)), "g": [f"g{at % 6}" for at in range(600
 SCHEMA = {"g": sf.Text(), "x": sf.Float(0, 2), "at": sf.Timestamp(), "n": sf.Int(0, 9)}
 
 
-def table(unit=None):
-    unit = sf.PrivacyUnit("who", max_groups=2, max_rows=4) if unit is None else unit
-    rows = ROWS.append_column("at", pa.array([None] * 600, pa.timestamp("s")))
-    return sf.PrivateTable(
-        "t",
-        source=rows.append_column("n", pa.array([3] * 600)),
-        unit=unit,
-        schema=SCHEMA,
-    )
+def table(source=ROWS):
+    unit = sf.PrivacyUnit("who", max_groups=2, max_rows=4)
+    if isinstance(source, pa.Table):
+        source = source.append_column("at", pa.array([None] * 600, pa.timestamp("s")))
+        source = source.append_column("n", pa.array([3] * 600))
+    return sf.PrivateTable("t", source=source, unit=unit, schema=SCHEMA)
 
 
 @pytest.fixture(scope="module")
@@ -276,3 +275,38 @@ def test_a_read_that_fails_leaves_nothing_and_stays_paid(parted, tmp_path):
         write(parted, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
     assert parted.balance().spent == 4
+
+
+# Prepared tables.
+
+
+def prepared(tmp_path, group_by):
+    """The same rows, of few people, in a prepared file."""
+    few = ROWS.set_column(0, "who", pa.array([at % 40 for at in range(600)]))
+    return prepare(table(few), tmp_path / "t.duckdb", salt=b"a salt", group_by=group_by).path
+
+
+@pytest.mark.duckdb
+@pytest.mark.parametrize("group_by", [(), ("g",)])
+def test_of_a_prepared_table_is_written_what_would_be_released(tmp_path, group_by):
+    budget, path = sf.Budget(10**6, "0.1"), prepared(tmp_path, group_by)
+    with Parted() as engine, sf.Session(table(path), budget=budget, engine=engine) as session:
+        asked = session.sql(BY_GROUP)
+        written = asked.write(tmp_path / "out", epsilon=1000, delta="1e-6")
+        released = asked.release(epsilon=1000, delta="1e-6").table
+    assert written.table().sort_by("g").equals(released.sort_by("g"))
+    assert written.rows == 6
+
+
+@pytest.mark.duckdb
+def test_a_prepared_table_that_somebody_wrote_to_is_not_written(tmp_path):
+    """What ranks leave of a unit is counted before anything is drawn, as for `release`."""
+    path = prepared(tmp_path, "g")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("INSERT INTO t SELECT t.* FROM t, range(50)")
+    with Parted() as engine, sf.Session(table(path), budget=sf.Budget(100, "0.1"), engine=engine) as session:
+        with pytest.raises(EngineFailed, match="not as it was written"):
+            session.sql(BY_GROUP).write(tmp_path / "out", epsilon=4, delta="1e-6")
+        assert session.balance().spent == 4
+        assert engine.modes == [0o700]  # it came that far
+    assert [each.name for each in tmp_path.iterdir()] == ["t.duckdb"]

@@ -26,11 +26,18 @@ class Parted(DuckDB):
         self.reads = 0
 
     def in_parts(
-        self, statement: Any, work: Work, schema: pa.Schema, folder: Path, *, order: Sequence[str]
+        self,
+        statement: Any,
+        work: Work,
+        schema: pa.Schema,
+        folder: Path,
+        *,
+        order: Sequence[str],
+        guard: Any = None,
     ) -> tuple[Part, ...]:
         self.modes.append(folder.stat().st_mode & 0o777)
         self.reads += 1
-        lines = self.fetch(statement).sort_by([(name, "ascending") for name in order])
+        lines = self.fetch(statement, guard=guard).sort_by([(name, "ascending") for name in order])
         keys = zip(*(lines.column(name).to_pylist() for name in order), strict=True)
         places = [zlib.crc32(repr(key).encode()) % self.many for key in keys]
         return tuple(

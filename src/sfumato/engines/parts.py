@@ -55,7 +55,14 @@ class InParts(Protocol):
     """
 
     def in_parts(
-        self, statement: exp.Expression, work: Work, schema: pa.Schema, folder: Path, *, order: Sequence[str]
+        self,
+        statement: exp.Expression,
+        work: Work,
+        schema: pa.Schema,
+        folder: Path,
+        *,
+        order: Sequence[str],
+        guard: exp.Expression | None = None,
     ) -> tuple[Part, ...]:
         """Run one SELECT over attached tables, and work on each part of its result where it is.
 
@@ -65,6 +72,8 @@ class InParts(Protocol):
             schema: Of what is written.
             folder: Where: seen by all that work, and by this process.
             order: The columns by which the lines of a part are sorted before anything is done with them.
+            guard: A SELECT of one number over the same tables that must be 0, or nothing is worked on: as for
+                `Engine.fetch`.
 
         Returns:
             One file for each part, also for those without lines: as many as the engine's settings say,
@@ -72,7 +81,8 @@ class InParts(Protocol):
             nothing is left.
 
         Raises:
-            EngineFailed: if it cannot be finished; `TimedOut` and `Cancelled` say which way.
+            EngineFailed: if it cannot be finished, or the guard is not 0; `TimedOut` and `Cancelled` say
+                which way.
         """
 
 

@@ -153,9 +153,13 @@ class Vault:
         right.use(fingerprint_of(questions), 0)
         (measured,) = questions
         order = [f"k{place}" for place in range(len(measured.keys))]
-        return self._said(
-            lambda: engine.in_parts(self._statement(measured), work, schema, folder, order=order)
-        )
+
+        def parts() -> tuple[Part, ...]:
+            held = guard(measured, self._tables, engine.dialect)
+            more = {"guard": held} if held else {}
+            return engine.in_parts(self._statement(measured), work, schema, folder, order=order, **more)
+
+        return self._said(parts)
 
     def kinds(self, measured: Measured) -> tuple[Kind | None, ...]:
         """What the keys of a question hold."""

@@ -46,10 +46,6 @@ def write(session: Session, quote: Quote, memo: Memo, folder: str | Path, *, err
             "Noise is drawn part by part where the engine is Spark.",
             "Write .release(epsilon=0.5), which has the whole table here.",
         )
-    if quote.measured.table in session.prepared:
-        raise QueryRefused(
-            "A prepared table cannot be worked on in parts yet.", "Attach the table that it was made of."
-        )
     place = Path(folder).absolute()
     questions = quote.recipe.questions
 

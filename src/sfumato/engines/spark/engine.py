@@ -220,7 +220,14 @@ class Spark(ShowsPublic):
         return self._run(statement, lambda frame: frame.toArrow(), guard)
 
     def in_parts(
-        self, statement: exp.Expression, work: Work, schema: pa.Schema, folder: Path, *, order: Sequence[str]
+        self,
+        statement: exp.Expression,
+        work: Work,
+        schema: pa.Schema,
+        folder: Path,
+        *,
+        order: Sequence[str],
+        guard: exp.Expression | None = None,
     ) -> tuple[Part, ...]:
         """Run one SELECT over attached tables, and work on each part of its result where it is.
 
@@ -228,14 +235,14 @@ class Spark(ShowsPublic):
         seen there.
 
         Raises:
-            EngineFailed: if the statement is anything else, or cannot be finished.
+            EngineFailed: if the statement is anything else, cannot be finished, or the guard is not 0.
             TimedOut: after `timeout` seconds.
             Cancelled: on Ctrl-C; the engine stays usable.
         """
         many = _tried(lambda: int(self._spark.conf.get("spark.sql.shuffle.partitions")))
         if many is None:
             raise EngineFailed(_CLOSED)
-        return self._run(statement, lambda frame: written(frame, work, schema, folder, order, many))
+        return self._run(statement, lambda frame: written(frame, work, schema, folder, order, many), guard)
 
     def _run(
         self, statement: exp.Expression, work: Callable[[Any], _T], guard: exp.Expression | None = None
