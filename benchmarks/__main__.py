@@ -26,6 +26,7 @@ SUBJECTS = (
     "learn",
     "synth",
     "census",
+    "continual",
     "coverage",
     "learn_coverage_survival",
 )

@@ -42,6 +42,7 @@ __all__ = [
     "discrete_laplace",
     "drawing_from",
     "flip",
+    "gaussian_of_key",
     "geometric",
     "integers",
     "permutation",
@@ -430,6 +431,23 @@ def add_gaussian(whole: int | Wholes, fraction: int | Words64, variance: Rationa
     if type(whole) is not int or type(fraction) is not int or not 0 <= fraction <= _WORD:
         whole, fraction = _whole(whole), _low(fraction)
     return continuous.unbiased(whole, fraction, _local.gaussian.draw(variance, "variance"))
+
+
+def gaussian_of_key(key: bytes, variance: Rational, count: int) -> Wholes:
+    """floor(X + 1/2) for `count` independent X of the continuous Gaussian law, all decided by a key.
+
+    Args:
+        key: 32 unguessable bytes that are used for nothing else.
+        variance: of X; its root at most 2**56.
+        count: how many.
+
+    Privacy:
+        For whole w, w plus a draw is a function of w + X alone, with X exactly Gaussian (`add_gaussian`).
+        Whoever has the key draws the same: it is as secret as what it hides.
+    """
+    zeros = np.zeros(as_integer(count, "count"), np.int64)
+    table = pool.table_of("gaussian", positive(variance, "variance"))
+    return continuous.add(Keyed(key), table, Wholes(zeros), zeros.view(np.uint64))
 
 
 def _low(fraction: int | Words64) -> int:

@@ -54,13 +54,14 @@ class Subject:
 
 
 def subjects() -> tuple[Subject, ...]:
-    """All that is registered: examples of every mechanism, client, game, table and model, some whole queries.
+    """All that is registered: examples of mechanisms, streams, clients, games, tables, models; whole queries.
 
     Models are among them where scikit-learn is installed (extra `learn`).
     """
     from sfumato import mechanisms
     from sfumato.audit.choices import CHOICES
     from sfumato.audit.queries import QUERIES
+    from sfumato.continual.examples import examples as streams
     from sfumato.games.examples import examples as games
     from sfumato.local.examples import examples as clients
     from sfumato.synth.examples import examples as tables
@@ -73,6 +74,10 @@ def subjects() -> tuple[Subject, ...]:
             1 if example.additive else _SLOW,
         )
         for example in mechanisms.examples()
+    ]
+    registered += [
+        Subject(example.name, "mechanism", _opened(example.loss, example.draw), _SLOW)
+        for example in streams()
     ]
     registered += [
         Subject(example.name, "client", _opened(example.loss, example.draw)) for example in clients()

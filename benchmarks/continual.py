@@ -1,0 +1,134 @@
+"""Streams: the error of running totals beside the tree, the dense optimum and a lower bound; time of a step.
+
+Errors are mean squared ones over all steps, at the same price, in units of the squared error of one number
+that is released once. The *lower bound* is (‖A‖_*/n)², which no factorisation is below. The *dense optimum*
+is the best of all matrices, by the fixed point of Denisov et al. 2022; it takes
+minutes above 1,024 steps, and so ends there.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+
+import numpy as np
+
+from benchmarks.harness import Report, best, once, seconds, times
+from sfumato.continual import Banded, Buffered, Continual, Factorisation, choose, tree_error
+
+DENSE = (64, 256, 1024)
+STEPS, GROUPS = 10**6, 1_000
+REPEATS = 300
+
+
+def lower_bound(steps: int) -> float:
+    """The nuclear norm of the matrix of ones below the diagonal, over n, squared."""
+    k = np.arange(1, steps + 1)
+    return float(np.sum(1 / (2 * np.sin((2 * k - 1) * np.pi / (4 * steps + 2)))) / steps) ** 2
+
+
+def dense_optimum(steps: int, rounds: int = 60) -> float:
+    """The best factorisation of all."""
+    counts = np.tril(np.ones((steps, steps)))
+    gram, weights = counts.T @ counts, np.ones(steps)
+    for _ in range(rounds):
+        root = np.sqrt(weights)
+        values, vectors = np.linalg.eigh(root[:, None] * gram * root)
+        middle = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+        weights = np.diag(middle).copy()
+    strategy = middle / np.outer(root, root)
+    return float(np.trace(np.linalg.solve(strategy / strategy.diagonal().max(), gram)) / steps)
+
+
+def running(report: Report) -> None:
+    """Running totals of streams of several lengths."""
+    for steps in (*DENSE, 4096, STEPS):
+        report.heading(f"mean squared error of {steps:,} running totals", "error", "over bound", "words")
+        bound = lower_bound(steps)
+        buffered = Buffered.square_root(steps)
+        found: dict[str, tuple[float, int]] = {"lower bound": (bound, 0)}
+        if steps in DENSE:
+            found["dense optimum"] = dense_optimum(steps), steps
+        found["sfumato, chosen"] = _of(choose(steps))
+        found["buffers, columns not scaled"] = _of(Factorisation(steps, buffered))
+        if steps <= 4096:
+            found["square root"] = _of(Factorisation(steps, Banded.square_root(steps)))
+            found["square root, columns scaled"] = _of(Factorisation(steps, Banded.square_root(steps), True))
+        found["band of 64"] = _of(Factorisation(steps, Banded.square_root(64)))
+        found["binary tree, refined"] = tree_error(steps, refined=True), steps.bit_length()
+        found["binary tree"] = tree_error(steps), steps.bit_length()
+        found["independent noise"] = _of(Factorisation(steps, Banded()))
+        for who, (error, words) in found.items():
+            report.row(
+                f"{steps:,} steps",
+                who,
+                f"{error:.4g}",
+                times(error / bound),
+                f"{words}",
+                error=error,
+                over_bound=error / bound,
+            )
+        ours = found["sfumato, chosen"][0]
+        if "dense optimum" in found:
+            report.figure(
+                f"{steps:,} totals over the dense optimum",
+                ours / found["dense optimum"][0],
+                "<=",
+                1.05,
+                unit=" ×",
+            )
+        if steps >= 4096:
+            report.figure(f"{steps:,} totals over the lower bound", ours / bound, "<=", 1.05, unit=" ×")
+            report.figure(
+                f"{steps:,} totals over the binary tree", ours / tree_error(steps), "<=", 0.5, unit=" ×"
+            )
+            report.figure(
+                f"{steps:,} totals over the refined tree",
+                ours / tree_error(steps, refined=True),
+                "<=",
+                0.5,
+                unit=" ×",
+            )
+
+
+def _of(plan: Factorisation) -> tuple[float, int]:
+    return plan.mean_square(), plan.factor.words
+
+
+def step(report: Report) -> None:
+    """One step of a long stream with many groups, its state, and what is done once a stream."""
+    report.heading(f"a stream of {STEPS:,} steps, {GROUPS:,} groups", "wall", "CPU")
+    plan = Factorisation(STEPS, Buffered.square_root(STEPS), True)
+    made = once(lambda: (plan.norm, plan.scales))
+    report.row("made once", "sfumato", seconds(made.wall), seconds(made.cpu), timing=made)
+    stream = Continual(plan, 1, "1e-6", sensitivity=1, groups=GROUPS)
+    course = stream.start(Continual.secret())
+    values = np.arange(GROUPS)
+    course.release(values)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    walls, cpus = [], []
+    for _ in range(REPEATS):
+        wall, cpu = time.perf_counter(), time.process_time()
+        course.release(values)
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+    timing = best(walls, cpus)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    median = float(np.median(walls))
+    report.row("one step, best", "sfumato", seconds(timing.wall), seconds(timing.cpu), timing=timing)
+    report.row(
+        "one step, median", "sfumato", seconds(median), seconds(float(np.median(cpus))), grown_kib=grown
+    )
+    saved = once(course.save)
+    report.row(
+        f"save, {len(course.save()):,} bytes",
+        "sfumato",
+        seconds(saved.wall),
+        seconds(saved.cpu),
+        timing=saved,
+    )
+    report.figure("one step of 1e6, 1,000 groups, median", median * 1000, "<=", 10, unit=" ms")
+    report.figure("state of such a stream", stream.memory / 1000, "<=", 200, unit=" kB")
+
+
+PARTS = (running, step)

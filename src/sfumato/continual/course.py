@@ -1,0 +1,217 @@
+"""A stream on its way: the noise of each step from the secret, released once, saved and gone on with."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import random
+from sfumato.continual.base import Words
+from sfumato.continual.factorisation import SCALE_BITS
+from sfumato.errors import InvalidParameter, InvalidValue, Spent
+from sfumato.mechanisms._grid import bounded_sum
+from sfumato.numeric.exact import as_integer
+
+if TYPE_CHECKING:
+    from sfumato.continual.mechanism import Continual
+
+__all__ = ["Course", "course_of_state"]
+
+_SECRET, _TAG = 32, 32
+_LABEL = b"sfumato continual 1 "
+_NEAR = 2**60  # noise beyond is held in Python's integers
+_ROOM = 2**61  # values beyond this many grid steps are held there
+_FAR = 2**63 - 1
+_WRONG = "The values of a step must be integers, one a group."
+
+
+class Course:
+    """The steps of one stream, in their order.
+
+    Privacy:
+        Claim: that of `Continual`, for all that one secret and measure ever release. The noise of a step is a
+        function of the secret, the measure, the step and the group alone: whoever computes a step again gets
+        the same noise, and no two steps, groups or measures share any. A refusal (horizon, order, shape)
+        changes nothing and does not depend on a value.
+    """
+
+    __slots__ = ("_lock", "_measure", "_process", "_secret", "_state", "_time", "mechanism")
+
+    def __init__(self, mechanism: Continual, secret: bytes, *, measure: int = 0) -> None:
+        """Begin before the first step; `Continual.start` is the usual way.
+
+        Raises:
+            InvalidParameter: for a secret that is not 32 bytes.
+        """
+        if not isinstance(secret, bytes) or len(secret) != _SECRET:
+            raise InvalidParameter("A stream's secret must be 32 bytes: make one with Continual.secret().")
+        self.mechanism = mechanism
+        self._secret = secret
+        self._measure = as_integer(measure, "measure", least=0)
+        self._time = 0
+        self._state: Words = np.zeros((mechanism.plan.factor.words, mechanism.groups), np.int64)
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def __repr__(self) -> str:
+        return f"<a stream after {self._time} of {self.mechanism.horizon} steps>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A course cannot be pickled or copied: save it and resume it, as one stream.")
+
+    @property
+    def time(self) -> int:
+        """How many steps were released."""
+        return self._time
+
+    def release(
+        self, values: Sequence[int] | NDArray[np.integer], *, at: int | None = None
+    ) -> NDArray[np.int64]:
+        """The numbers of the next step with their noise, as whole multiples of the grid.
+
+        Args:
+            values: Whole numbers, one a group. Where the grid is coarser than 1 they are rounded to it.
+            at: The step that this is meant to be, counted from 0: refused unless it is the next one.
+
+        Raises:
+            InvalidValue: for anything but so many integers; outside the claim.
+            InvalidParameter: for a step out of order.
+            Spent: beyond the horizon, or in a forked process.
+        """
+        units = self._units(values)
+        with self._lock:
+            self._check(at)
+            noise = self._advance()
+            return bounded_sum(units, noise)
+
+    def skip(self) -> None:
+        """Go on by one step without a release: its noise goes into the state, and is shown to nobody."""
+        with self._lock:
+            self._check(None)
+            self._advance()
+
+    def save(self) -> bytes:
+        """The state after the steps so far, with a digest. It is as secret as the secret."""
+        with self._lock:
+            wide = self._state.dtype == object
+            header = {
+                "measure": self._measure,
+                "stream": self.mechanism.fingerprint,
+                "time": self._time,
+                "wide": wide,
+            }
+            flat = self._state.reshape(-1)
+            body = (
+                json.dumps([int(value) for value in flat.tolist()]).encode()
+                if wide
+                else flat.astype("<i8").tobytes()
+            )
+            whole = json.dumps(header, sort_keys=True).encode() + b"\n" + body
+            return whole + _tag(self._secret, whole)
+
+    def _check(self, at: int | None) -> None:
+        if os.getpid() != self._process:
+            raise Spent(
+                "The stream belongs to the process that opened it: resume it there, or close it first."
+            )
+        if self._time >= self.mechanism.horizon:
+            raise Spent("The stream has reached its horizon: start another one, at its own price.")
+        if at is not None and at != self._time:
+            raise InvalidParameter(
+                f"Step {at} is out of order and was not released: the stream's next step is {self._time}."
+            )
+
+    def _units(self, values: Sequence[int] | NDArray[np.integer]) -> NDArray[np.int64]:
+        """Values in grid steps, each by itself: held within ±2**61 and rounded where the grid is coarser."""
+        array: Words
+        if isinstance(values, np.ndarray) and values.dtype.kind == "i":
+            array = values.astype(np.int64)
+        else:
+            array = np.array([max(-_ROOM, min(_ROOM, value)) for value in _integers(values)], np.int64)
+        if array.shape != (self.mechanism.groups,):
+            raise InvalidValue(_WRONG)
+        exponent = self.mechanism.exponent
+        if exponent > 0:
+            held = np.clip(array, -_ROOM, _ROOM)
+            shift = min(exponent, 62)
+            return np.asarray((held + (1 << (shift - 1))) >> shift)
+        room = _ROOM >> min(-exponent, 62)
+        return np.asarray(np.clip(array, -room, room) << min(-exponent, 62))
+
+    def _advance(self) -> NDArray[np.int64]:
+        """The noise of the next step in grid steps; the state and the time go on."""
+        mechanism, time = self.mechanism, self._time
+        factor = mechanism.plan.factor
+        fresh = step_noise(
+            self._secret, mechanism.variance, mechanism.groups, time=time, measure=self._measure
+        )
+        noise = fresh - factor.carried(self._state, time)
+        self._state = factor.advanced(self._state, time, noise)
+        self._time = time + 1
+        # floor(noise / (2**fine · d) + 1/2): a function of the scaled value with its noise.
+        unit = mechanism.plan.scale(time) << (mechanism.fine - SCALE_BITS)
+        rounded: Words = (2 * noise + unit) // (2 * unit)
+        if rounded.dtype == object:
+            rounded = np.array([max(-_FAR, min(_FAR, int(value))) for value in rounded.tolist()], np.int64)
+        return rounded
+
+
+def _integers(values: Sequence[int] | NDArray[np.integer]) -> list[int]:
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
+        raise InvalidValue(_WRONG)
+    for value in listed:
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+            raise InvalidValue(_WRONG)
+    return [int(value) for value in listed]
+
+
+def step_noise(secret: bytes, variance: int, groups: int, *, time: int, measure: int) -> Words:
+    """The independent noise z of one step: exact draws that the secret, the measure and the step decide."""
+    label = _LABEL + measure.to_bytes(8, "big") + time.to_bytes(8, "big")
+    key = hmac.new(secret, label, hashlib.sha256).digest()
+    drawn = random.gaussian_of_key(key, variance, groups)
+    if not drawn.within(_NEAR).far:
+        return drawn.near
+    return np.array(drawn.tolist(), dtype=object)
+
+
+def course_of_state(mechanism: Continual, secret: bytes, state: bytes, *, measure: int) -> Course:
+    """The course that saved a state.
+
+    Raises:
+        InvalidParameter: if it was not saved with this secret by this stream, or was changed.
+    """
+    course = Course(mechanism, secret, measure=measure)
+    whole, tag = state[:-_TAG], state[-_TAG:]
+    if not hmac.compare_digest(tag, _tag(secret, whole)):
+        raise InvalidParameter(
+            "This state is damaged or belongs to another secret: resume with the one that it was saved by."
+        )
+    first, _, body = whole.partition(b"\n")
+    header = json.loads(first)
+    if header["stream"] != mechanism.fingerprint or header["measure"] != course._measure:
+        raise InvalidParameter(
+            "This state was saved by another stream: resume with the plan, price and groups of that one."
+        )
+    shape = course._state.shape
+    flat = (
+        np.array(json.loads(body), dtype=object)
+        if header["wide"]
+        else np.frombuffer(body, "<i8").astype(np.int64)
+    )
+    course._state = flat.reshape(shape)
+    course._time = int(header["time"])
+    return course
+
+
+def _tag(secret: bytes, whole: bytes) -> bytes:
+    return hmac.new(secret, _LABEL + b"state" + whole, hashlib.sha256).digest()

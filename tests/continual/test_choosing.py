@@ -1,0 +1,114 @@
+"""Which factorisation is chosen, and how close to the best possible error it comes."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from sfumato.continual import Banded, Buffered, Factorisation, candidates, choose, tree_error
+from sfumato.errors import InvalidParameter
+
+
+def lower_bound(steps: int) -> float:
+    """No factorisation of running totals has a smaller mean squared error: (the nuclear norm over n)²."""
+    k = np.arange(1, steps + 1)
+    return float(np.sum(1 / (2 * np.sin((2 * k - 1) * np.pi / (4 * steps + 2)))) / steps) ** 2
+
+
+def dense_optimum(steps: int) -> float:
+    """The least mean squared error of all factorisations, by the fixed point of Denisov et al. 2022."""
+    counts = np.tril(np.ones((steps, steps)))
+    gram, weights = counts.T @ counts, np.ones(steps)
+    for _ in range(80):
+        root = np.sqrt(weights)
+        values, vectors = np.linalg.eigh(root[:, None] * gram * root)
+        middle = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+        weights = np.diag(middle).copy()
+    strategy = middle / np.outer(root, root)
+    return float(np.trace(np.linalg.solve(strategy / strategy.diagonal().max(), gram)) / steps)
+
+
+def test_the_error_of_4096_running_totals() -> None:
+    error = choose(4096).mean_square()
+    assert error <= 1.05 * lower_bound(4096)  # so it is of the best published one, which is not below
+    assert error <= 0.5 * tree_error(4096, refined=True)
+    assert error <= 0.25 * tree_error(4096)
+
+
+@pytest.mark.parametrize("steps", [8, 32, 100, 256])
+def test_short_streams_are_close_to_the_dense_optimum(steps: int) -> None:
+    best = dense_optimum(steps)
+    assert lower_bound(steps) <= best * (1 + 1e-9)
+    assert best * (1 - 1e-6) <= choose(steps).mean_square() <= 1.05 * best
+
+
+def test_the_tree_is_that_of_its_nodes() -> None:
+    for steps in (1, 2, 7, 8, 100):
+        levels = steps.bit_length()
+        plain = np.mean([t.bit_count() for t in range(1, steps + 1)]) * levels
+        assert tree_error(steps) == pytest.approx(plain)
+        refined = [
+            sum(1 / sum(2.0**-j for j in range(level + 1)) for level in range(levels) if t >> level & 1)
+            for t in range(1, steps + 1)
+        ]
+        assert tree_error(steps, refined=True) == pytest.approx(np.mean(refined) * levels)
+
+
+def test_single_steps_get_independent_noise_and_windows_remember_as_long_as_they_are() -> None:
+    assert choose(365, want="steps").factor == Banded()
+    for window in (7, 30, 90):
+        plan = choose(365, want="window", window=window)
+        assert plan.mean_square(window) < 0.75 * Factorisation(365, Banded()).mean_square(window)
+        assert plan.mean_square(window) < choose(365).mean_square(window)
+        assert plan.mean_square(window) < tree_error(365) * 2
+    assert choose(365).mean_square() < 0.06 * Factorisation(365, Banded()).mean_square()
+
+
+@pytest.mark.parametrize("touches", [2, 12, 365])
+def test_units_in_many_steps_are_served_better_than_by_independent_noise(touches: int) -> None:
+    found = candidates(365, touches=touches)
+    plain = Factorisation(365, Banded(), touches=touches)
+    assert found[0].error <= plain.mean_square()
+    assert all(choice.plan.touches == touches and not choice.plan.scaled for choice in found)
+    assert found[0].error >= choose(365).mean_square() * touches
+
+
+def test_a_choice_is_the_same_again_and_from_its_record() -> None:
+    plan = choose(1000, want="window", window=28)
+    assert plan == choose(1000, want="window", window=28)
+    assert Factorisation.of_record(json.loads(json.dumps(plan.record()))) == plan
+
+
+def test_candidates_are_in_order_and_tell_their_errors() -> None:
+    found = candidates(100)
+    errors = [choice.error for choice in found[1:]]
+    assert errors == sorted(errors)
+    assert found[0].error <= errors[0] * (1 + 1e-4)
+    assert str(found[-1]) == f"{found[-1].name}: {found[-1].error:.4g} times the squared error of one release"
+    assert all(math.isclose(choice.plan.mean_square(), choice.error) for choice in found)
+
+
+def test_the_state_of_a_long_stream_is_a_few_words() -> None:
+    plan = Factorisation(10**6, Buffered.square_root(10**6), True)
+    assert plan.factor.words <= 17
+    assert plan.mean_square() <= 1.05 * lower_bound(10**6)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"horizon": 0},
+        {"horizon": 10, "touches": 11},
+        {"horizon": 10, "want": "totals"},
+        {"horizon": 10, "want": "window"},
+        {"horizon": 10, "window": 3},
+        {"horizon": 10, "want": "window", "window": 0},
+        {"horizon": 2**25},
+    ],
+)
+def test_unusable_wishes_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidParameter):
+        choose(**wrong)
