@@ -16,6 +16,7 @@ from sfumato.testing import MUTANTS, seeded
 from sfumato.testing.mutants.local import LOCAL_MUTANTS
 
 SURE = 1 - 1e-7
+SLOW = ("choice: ", "profile: ", "query: wards written")  # bought, or drawn as files, again for each sample
 # Planted bugs that make an answer worse and no less private: nothing for an auditor. Honest twins are cleared
 # in tests/statistical/test_mutants.py and tests/local/test_audit.py.
 HARMLESS = {"twice the noise", "biased survey estimator"}
@@ -72,7 +73,7 @@ def test_no_registered_claim_is_called_broken():
     names = [
         each.name
         for each in subjects()
-        if each.name in some or not (each.kind == "fit" or each.name.startswith(("choice: ", "profile: ")))
+        if each.name in some or not (each.kind == "fit" or each.name.startswith(SLOW))
     ]
     with seeded("all"):
         audit = run(names, samples=500, confidence=1 - 1e-6)
@@ -90,6 +91,16 @@ def test_no_registered_claim_is_called_broken_over_many_samples():
     assert audit.broken == ()
     shown = [finding.proven / finding.claimed for finding in audit if finding.kind == "mechanism"]
     assert np.median(shown) > 0.7  # most come close: they are not cleared by blindness
+
+
+@pytest.mark.stats
+def test_files_whose_noise_comes_from_no_seed_are_told_from_honest_ones(monkeypatch):
+    """Parts that all draw from one key have the same noise in each answer."""
+    with seeded("written"):
+        honest = run(["wards written"], samples=500, confidence=1 - 1e-6)
+    monkeypatch.setattr("sfumato.session.drawing.hmac.digest", lambda *_: bytes(32))
+    planted = run(["wards written"], samples=500, confidence=1 - 1e-6)
+    assert (len(honest.broken), len(planted.broken)) == (0, 1)
 
 
 @pytest.mark.stats

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from sfumato._dataclasses import dataclass
 from sfumato.audit.session import QueryPair, query_pair
+from sfumato.audit.written import WrittenPair, written_pair
 from sfumato.ledger.budget import Accountant
 from sfumato.schema import ColumnType, Enum, Int, PrivacyUnit, PrivateTable, Text
 
@@ -37,6 +38,7 @@ class QueryExample:
         delta: what of delta it may use.
         part: one answer is drawn for so many of a plain mechanism, since each takes as much longer.
         accountant: what keeps the budget, which decides on the noise.
+        written: whether the answer is written part by part, where the groups are.
     """
 
     name: str
@@ -48,12 +50,16 @@ class QueryExample:
     delta: float = 0.0
     part: int = 1
     accountant: Accountant = "basic"
+    written: bool = False
 
-    def pair(self) -> QueryPair:
+    def pair(self) -> QueryPair | WrittenPair:
         """The question, paid for and read once about each table."""
+        left, right = _table(self.left, self.unit), _table(self.right, self.unit)
+        if self.written:
+            return written_pair(left, right, self.sql, epsilon=self.epsilon, delta=self.delta)
         return query_pair(
-            _table(self.left, self.unit),
-            _table(self.right, self.unit),
+            left,
+            right,
             self.sql,
             epsilon=self.epsilon,
             delta=self.delta,
@@ -70,6 +76,9 @@ def _table(rows: Iterable[Row], unit: PrivacyUnit) -> PrivateTable:
 def _queries() -> tuple[QueryExample, ...]:
     others: tuple[Row, ...] = tuple(
         (person, _CITIES[person % 2], "east", person % 11) for person in range(20)
+    )
+    wards: tuple[Row, ...] = tuple(
+        (person, "Lyon", "east" if person % 2 else "west", 5) for person in range(20)
     )
     alice: tuple[Row, ...] = ((_ALICE, "Lyon", "east", 10),)
     often: tuple[Row, ...] = tuple((_ALICE, city, "west", 10) for city in _CITIES for _ in range(3))
@@ -115,6 +124,17 @@ def _queries() -> tuple[QueryExample, ...]:
             1,
             0.05,
             part=20,
+        ),
+        QueryExample(
+            "query: wards written in parts",
+            (*wards, *alice),
+            wards,
+            PrivacyUnit("person"),
+            "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward",
+            1,
+            0.05,
+            part=100,
+            written=True,
         ),
         QueryExample(
             "query: median",
