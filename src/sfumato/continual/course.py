@@ -8,7 +8,7 @@ import json
 import os
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +38,9 @@ class Course:
 
     Privacy:
         Claim: that of `Continual`, for all that one secret and measure ever release. The noise of a step is a
-        function of the secret, the measure, the step and the group alone: whoever computes a step again gets
-        the same noise, and no two steps, groups or measures share any. A refusal (horizon, order, shape)
-        changes nothing and does not depend on a value.
+        function of the secret, the measure, the step, its salt and the group alone: whoever computes a step
+        again gets the same noise, and no two steps, groups or measures share any. A refusal (horizon, order,
+        shape) changes nothing and does not depend on a value.
     """
 
     __slots__ = ("_lock", "_measure", "_process", "_secret", "_state", "_time", "mechanism")
@@ -73,13 +73,16 @@ class Course:
         return self._time
 
     def release(
-        self, values: Sequence[int] | NDArray[np.integer], *, at: int | None = None
+        self, values: Sequence[int] | NDArray[Any], *, at: int | None = None, salt: bytes = b""
     ) -> NDArray[np.int64]:
         """The numbers of the next step with their noise, as whole multiples of the grid.
 
         Args:
             values: Whole numbers, one a group. Where the grid is coarser than 1 they are rounded to it.
             at: The step that this is meant to be, counted from 0: refused unless it is the next one.
+            salt: What the noise of this step follows from beside the secret. A keyed digest of the values has
+                the effect that a step which is computed again has the same noise only if it has the same
+                values. It must be given to `skip` for this step then.
 
         Raises:
             InvalidValue: for anything but so many integers; outside the claim.
@@ -89,14 +92,14 @@ class Course:
         units = self._units(values)
         with self._lock:
             self._check(at)
-            noise = self._advance()
+            noise = self._advance(salt)
             return bounded_sum(units, noise)
 
-    def skip(self) -> None:
+    def skip(self, *, salt: bytes = b"") -> None:
         """Go on by one step without a release: its noise goes into the state, and is shown to nobody."""
         with self._lock:
             self._check(None)
-            self._advance()
+            self._advance(salt)
 
     def save(self) -> bytes:
         """The state after the steps so far, with a digest. It is as secret as the secret."""
@@ -129,29 +132,38 @@ class Course:
                 f"Step {at} is out of order and was not released: the stream's next step is {self._time}."
             )
 
-    def _units(self, values: Sequence[int] | NDArray[np.integer]) -> NDArray[np.int64]:
-        """Values in grid steps, each by itself: held within ±2**61 and rounded where the grid is coarser."""
-        array: Words
+    def _units(self, values: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+        """Values of any size in grid steps, each by itself: rounded if these are coarser, within ±2**61."""
+        exponent = self.mechanism.exponent
         if isinstance(values, np.ndarray) and values.dtype.kind == "i":
             array = values.astype(np.int64)
-        else:
-            array = np.array([max(-_ROOM, min(_ROOM, value)) for value in _integers(values)], np.int64)
-        if array.shape != (self.mechanism.groups,):
+            if array.shape != (self.mechanism.groups,):
+                raise InvalidValue(_WRONG)
+            if exponent <= 0:
+                shift = min(-exponent, 62)
+                return np.asarray(np.clip(array, -(_ROOM >> shift), _ROOM >> shift) << shift)
+            if exponent < 62 and not (np.abs(array) > _ROOM).any():
+                return np.asarray((array + (1 << (exponent - 1))) >> exponent)
+        listed = _integers(values)
+        if len(listed) != self.mechanism.groups:
             raise InvalidValue(_WRONG)
-        exponent = self.mechanism.exponent
-        if exponent > 0:
-            held = np.clip(array, -_ROOM, _ROOM)
-            shift = min(exponent, 62)
-            return np.asarray((held + (1 << (shift - 1))) >> shift)
-        room = _ROOM >> min(-exponent, 62)
-        return np.asarray(np.clip(array, -room, room) << min(-exponent, 62))
+        units = [
+            value << -exponent if exponent <= 0 else (value + (1 << (exponent - 1))) >> exponent
+            for value in listed
+        ]
+        return np.array([max(-_ROOM, min(_ROOM, unit)) for unit in units], np.int64)
 
-    def _advance(self) -> NDArray[np.int64]:
+    def _advance(self, salt: bytes) -> NDArray[np.int64]:
         """The noise of the next step in grid steps; the state and the time go on."""
         mechanism, time = self.mechanism, self._time
         factor = mechanism.plan.factor
         fresh = step_noise(
-            self._secret, mechanism.variance, mechanism.groups, time=time, measure=self._measure
+            self._secret,
+            mechanism.variance,
+            mechanism.groups,
+            time=time,
+            measure=self._measure,
+            salt=salt,
         )
         noise = fresh - factor.carried(self._state, time)
         self._state = factor.advanced(self._state, time, noise)
@@ -164,7 +176,7 @@ class Course:
         return rounded
 
 
-def _integers(values: Sequence[int] | NDArray[np.integer]) -> list[int]:
+def _integers(values: Sequence[int] | NDArray[Any]) -> list[int]:
     listed = values.tolist() if isinstance(values, np.ndarray) else values
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
         raise InvalidValue(_WRONG)
@@ -174,9 +186,11 @@ def _integers(values: Sequence[int] | NDArray[np.integer]) -> list[int]:
     return [int(value) for value in listed]
 
 
-def step_noise(secret: bytes, variance: int, groups: int, *, time: int, measure: int) -> Words:
-    """The independent noise z of one step: exact draws that the secret, the measure and the step decide."""
-    label = _LABEL + measure.to_bytes(8, "big") + time.to_bytes(8, "big")
+def step_noise(
+    secret: bytes, variance: int, groups: int, *, time: int, measure: int, salt: bytes = b""
+) -> Words:
+    """The independent noise z of one step: exact draws that secret, measure, step and salt decide."""
+    label = _LABEL + measure.to_bytes(8, "big") + time.to_bytes(8, "big") + salt
     key = hmac.new(secret, label, hashlib.sha256).digest()
     drawn = random.gaussian_of_key(key, variance, groups)
     if not drawn.within(_NEAR).far:

@@ -87,6 +87,15 @@ class Query(NotAList):
         return self._asking.report
 
     @property
+    def plan(self) -> Plan:
+        """What is asked, with what is known about the rows."""
+        return self._asking.plan
+
+    def about(self, plan: Plan) -> Query:
+        """A question in the same words whose plan is another, such as one about a part of its groups."""
+        return self._shaped(plan)
+
+    @property
     def explain(self) -> bool:
         """Whether the text asks for its quote alone."""
         return self._asking.explain
@@ -408,13 +417,27 @@ class Query(NotAList):
         """
         if self.explain:
             raise QueryRefused("EXPLAIN asks for the quote alone.", "Call quote, or leave EXPLAIN out.")
+        quote = self.quoted_once(
+            epsilon, delta=delta, confidence=confidence, mechanism=mechanism, bounding=bounding
+        )
+        return write(self._session, quote, self._memo(quote), folder, errors=errors)
+
+    def quoted_once(
+        self,
+        epsilon: Rational | None,
+        *,
+        delta: Rational | None = None,
+        confidence: Rational = 0.95,
+        mechanism: str | None = None,
+        bounding: str | None = None,
+    ) -> Quote:
+        """A quote for what is read once, with nothing bought before: of files, and of series."""
         terms = Terms.of(
             epsilon, delta=delta, confidence=confidence, mechanism=mechanism, bounding=bounding, profile=False
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
         limits = limits_of(self._session, plan, replace(self._spared(plan, terms), once=True))
-        quote = self._quoted(limits.plan, limits.terms, limits.told)
-        return write(self._session, quote, self._memo(quote), folder, errors=errors)
+        return self._quoted(limits.plan, limits.terms, limits.told)
 
     def recipe(self) -> Recipe:
         """What is measured for it, and how its columns follow."""

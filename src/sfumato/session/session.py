@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from sfumato.plan.questions.nodes import Measured, Report
     from sfumato.session.choices import Choice, Crossing
     from sfumato.session.intervals import Known
+    from sfumato.session.series import Of, Stream
     from sfumato.validation import Validation
 
 __all__ = ["Session"]
@@ -233,6 +234,63 @@ class Session(NotAList):
             QueryRefused: with the reason and the nearest thing that would work.
         """
         return Query(self, self.texts.asked(text, parameters), text)
+
+    def stream(
+        self,
+        text: str,
+        parameters: Values = None,
+        *,
+        horizon: int,
+        start: Any,
+        epsilon: Rational,
+        delta: Rational | None = None,
+        of: Of = "running",
+        window: int | None = None,
+        zone: str = "UTC",
+    ) -> Stream:
+        """A series: the same question about each step of time, the whole of it paid for once.
+
+        ```python
+        daily = s.stream("SELECT day, COUNT(*) AS n FROM visits GROUP BY day",
+                         start="2026-01-01", horizon=365, epsilon=1)
+        daily.advance()     # each day from now on: reads the days that are over since, and no other row
+        daily.table()       # how many up to each day, with intervals
+        ```
+
+        Args:
+            text: A SELECT that is grouped by one date, `DATE_TRUNC` of one, or a whole number that counts
+                steps, and by public keys.
+            parameters: As for `sql`.
+            horizon: How many steps there are at most.
+            start: The value of the date in the first of them.
+            epsilon: The price of all points together.
+            delta: Its other half; by default what the budget spares for one question.
+            of: What the noise is best for: totals so far, "running"; of the last `window` steps, "window";
+                or "steps". All three can be had of any series.
+            window: Over how many steps those go.
+            zone: The time zone in which a step ends.
+
+        Nothing is spent before the first `advance`. The same series again, also in another process, goes on
+        where it is.
+
+        Raises:
+            QueryRefused: with the reason and the nearest thing that would work.
+            InvalidParameter: for an unusable horizon, start, window or zone.
+        """
+        from sfumato.session.series import opened
+
+        query = self.sql(text, parameters)
+        return opened(
+            self,
+            query,
+            horizon=horizon,
+            start=start,
+            epsilon=epsilon,
+            delta=delta,
+            of=of,
+            window=window,
+            zone=zone,
+        )
 
     def table(self, name: str) -> Selection[Query]:
         """A question in Python: `s.table("visits").group_by("country").agg(n=sf.count())`."""

@@ -1,0 +1,170 @@
+"""The steps of a series: which values of a key they are, and when each of them is over."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+from sfumato._dataclasses import dataclass
+from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.numeric.moments import as_moment
+from sfumato.plan.expressions.facts import Facts, facts_of
+from sfumato.plan.expressions.tree import Call, Column, Expression, columns_of
+from sfumato.plan.expressions.written import written
+
+__all__ = ["Calendar", "Value", "calendar_of", "every_of", "zone_of"]
+
+Value: TypeAlias = datetime.date | datetime.datetime | int
+
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
+_CALL_IT = "Group by a date, by DATE_TRUNC('month', date), or by a whole number that counts steps."
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Steps of time, one after the other.
+
+    Attributes:
+        start: The value of the key in the first of them.
+        every: How long each is: "day", "month", …; or "number", where the key counts them itself.
+        zone: The time zone in which a step ends.
+    """
+
+    start: Value
+    every: str
+    zone: str = "UTC"
+
+    def value(self, step: int) -> Value:
+        """The key of a step, counted from 0.
+
+        Raises:
+            InvalidParameter: beyond the year 9999.
+        """
+        if isinstance(self.start, int):
+            return self.start + step
+        try:
+            if self.every in _MONTHS:
+                months = self.start.year * 12 + self.start.month - 1 + step * _MONTHS[self.every]
+                return self.start.replace(year=months // 12, month=months % 12 + 1)
+            return self.start + datetime.timedelta(seconds=step * _SECONDS[self.every])
+        except (ValueError, OverflowError):
+            raise InvalidParameter(
+                "The series would go on beyond the year 9999: shorten its horizon."
+            ) from None
+
+    def step_of(self, value: Value) -> int:
+        """The step of a value that is one; −1 before the first.
+
+        Raises:
+            InvalidParameter: for a value that no step has.
+        """
+        first = self.start
+        if isinstance(first, int) != isinstance(value, int) or isinstance(value, bool):
+            raise InvalidParameter(f"A step is named by its key, such as {self.spoken(0)}.")
+        if isinstance(first, int):
+            assert isinstance(value, int)
+            return max(value - first, -1)
+        assert not isinstance(value, int)
+        moment, begin = _moment(value), _moment(first)
+        if self.every in _MONTHS:
+            months = (moment.year - begin.year) * 12 + moment.month - begin.month
+            step = months // _MONTHS[self.every]
+        else:
+            step = int((moment - begin).total_seconds() // _SECONDS[self.every])
+        if step >= 0 and _moment(self.value(step)) != moment:
+            raise InvalidParameter(
+                f"No step begins there; the steps begin with {self.spoken(0)}, {self.spoken(1)}, …"
+            )
+        return max(step, -1)
+
+    def closed(self, now: datetime.datetime) -> int:
+        """How many steps are over at a moment, which has a time zone."""
+        assert not isinstance(self.start, int)
+        local = now.astimezone(zone_of(self.zone)).replace(tzinfo=None)
+        least, most = 0, 1
+        while _moment(self.value(most)) <= local:
+            least, most = most, most * 2
+        while most - least > 1:
+            middle = (least + most) // 2
+            least, most = (middle, most) if _moment(self.value(middle)) <= local else (least, middle)
+        return least
+
+    def spoken(self, step: int) -> str:
+        """A step's key as text."""
+        return str(self.value(step))
+
+
+def every_of(expression: Expression, columns: Mapping[str, Facts]) -> str | None:
+    """How long the steps of a key are; None: it is not time."""
+    kind = facts_of(expression, columns).kind
+    if kind == "integer":
+        return "number" if isinstance(expression, Column) else None
+    if kind not in ("date", "timestamp"):
+        return None
+    if isinstance(expression, Call) and expression.function.startswith("trunc_"):
+        every = expression.function.removeprefix("trunc_")
+        return every if every in (*_MONTHS, *_SECONDS) else None
+    return "day" if kind == "date" and len(set(columns_of(expression))) == 1 else None
+
+
+def calendar_of(expression: Expression, columns: Mapping[str, Facts], start: object, zone: str) -> Calendar:
+    """The steps of a key from a value on.
+
+    Raises:
+        QueryRefused: if the key is no time.
+        InvalidParameter: for a start at which no step begins, or an unknown time zone.
+    """
+    every = every_of(expression, columns)
+    if every is None:
+        raise QueryRefused(f"{written(expression)} does not say in which step of time a row is.", _CALL_IT)
+    zone_of(zone)
+    if every == "number":
+        if not isinstance(start, int) or isinstance(start, bool):
+            raise InvalidParameter("start is the whole number of the first step: start=1.")
+        return Calendar(start, every, zone)
+    moment = _read(start)
+    whole: dict[str, datetime.datetime] = {
+        "minute": moment.replace(second=0),
+        "hour": moment.replace(minute=0, second=0),
+        "day": _day(moment),
+        "week": _day(moment) - datetime.timedelta(days=moment.weekday()),
+        "month": _day(moment).replace(day=1),
+        "quarter": _day(moment).replace(day=1, month=(moment.month - 1) // 3 * 3 + 1),
+        "year": _day(moment).replace(day=1, month=1),
+    }
+    if moment != whole[every]:
+        raise InvalidParameter(f"start is not the beginning of a {every}: begin with {whole[every]}.")
+    is_date = facts_of(expression, columns).kind == "date"
+    return Calendar(moment.date() if is_date else moment, every, zone)
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of a name.
+
+    Raises:
+        InvalidParameter: for a name that is none.
+    """
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError, TypeError):
+        raise InvalidParameter(
+            f"There is no time zone {str(name)[:60]!r}: write one such as Europe/Berlin."
+        ) from None
+
+
+def _read(start: object) -> datetime.datetime:
+    try:
+        return as_moment(start)
+    except (ValueError, TypeError):
+        raise InvalidParameter('start is the date of the first step: start="2026-01-01".') from None
+
+
+def _day(moment: datetime.datetime) -> datetime.datetime:
+    return moment.replace(hour=0, minute=0, second=0)
+
+
+def _moment(value: Any) -> datetime.datetime:
+    return as_moment(value)

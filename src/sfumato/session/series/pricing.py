@@ -1,0 +1,184 @@
+"""What a series costs, and the noise of its points: worked out beforehand, from public facts alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from sfumato._dataclasses import dataclass
+from sfumato.continual import Choice, Continual, candidates
+from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.mechanisms import Gaussian
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.questions.nodes import Key
+from sfumato.session.series.calendar import Calendar, calendar_of, every_of
+
+if TYPE_CHECKING:
+    from sfumato.plan.prices.plan import Plan
+    from sfumato.plan.prices.quoting import Quote
+    from sfumato.schema import PrivacyUnit
+
+__all__ = ["Of", "Pricing", "stepped", "time_key", "touches_of"]
+
+Of: TypeAlias = Literal["running", "window", "steps"]
+
+
+def time_key(plan: Plan) -> int:
+    """The place of the key that says in which step a row is.
+
+    Raises:
+        QueryRefused: if there is none, or more than one could be it.
+    """
+    node = plan.report.child
+    columns = plan.rows.where(node.predicate)
+    timed = [
+        place
+        for place, key in enumerate(node.keys)
+        if every_of(key.expression, columns) not in (None, "number")
+    ]
+    if not timed:
+        timed = [
+            place for place, key in enumerate(node.keys) if every_of(key.expression, columns) == "number"
+        ]
+    if len(timed) == 1:
+        return timed[0]
+    many = "no key that is a time" if not timed else "several keys that could be the time of a step"
+    raise QueryRefused(
+        f"A series has a point for each step of time, and this question has {many}.",
+        "Group by one date, such as GROUP BY day or GROUP BY DATE_TRUNC('month', day).",
+    )
+
+
+def stepped(plan: Plan, place: int, calendar: Calendar, step: int) -> Plan:
+    """The question about one step: its rows are those whose time is that of the step, by the statement.
+
+    Raises:
+        QueryRefused: where the groups of the other keys are not public.
+    """
+    node = plan.report.child
+    hidden = [key for at, key in enumerate(node.keys) if at != place and key.values is None]
+    if hidden:
+        raise QueryRefused(
+            "A series has the same groups in each step, so that they must be public.",
+            "List the values of the other keys in WHERE … IN (…), or declare them.",
+        )
+    keys = tuple(
+        Key(key.expression, (calendar.value(step),)) if at == place else key
+        for at, key in enumerate(node.keys)
+    )
+    if node.combinations is not None or node.levels:
+        raise QueryRefused("A series has one level of groups.", "Leave ROLLUP, CUBE and listed pairs out.")
+    return plan.asking(keys=keys)
+
+
+def touches_of(unit: PrivacyUnit, horizon: int) -> int:
+    """In how many steps one unit can be, at most."""
+    return 1 if unit.is_row else horizon
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """A series with its price.
+
+    Attributes:
+        plan: The question as it was asked.
+        place: Which of its keys is time.
+        calendar: Its steps.
+        horizon: How many there are at most.
+        of: What the noise is chosen for: running totals, totals of some last steps, or each step.
+        length: Over how many steps those totals go; None: over all so far.
+        quote: Of the first step, at the price of all of them.
+        choice: How the noise of the steps hangs together.
+    """
+
+    plan: Plan
+    place: int
+    calendar: Calendar
+    horizon: int
+    of: Of
+    length: int | None
+    quote: Quote
+    choice: Choice
+
+    @cached_property
+    def noises(self) -> tuple[Continual, ...]:
+        """The noise of each measurement over all steps.
+
+        Privacy:
+            Claim: all points together carry `quote.loss`. Each measurement is a stream of its own part of the
+            price, for the most that a unit moves it within one step (`plan.questions.sensitivity`) and for as
+            many steps as a unit can be in (`touches_of`); ρ adds up over measurements, as in `price`.
+        """
+        mechanisms = self.quote.mechanisms
+        assert all(isinstance(mechanism, Gaussian) for mechanism in mechanisms)
+        groups = len(self.quote.measured.combinations)
+        return tuple(
+            Continual(self.choice.plan, rho=mechanism.rho, sensitivity=mechanism.sensitivity, groups=groups)
+            for mechanism in mechanisms
+            if isinstance(mechanism, Gaussian)
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the series: under which it is found again."""
+        facts = [
+            "series 1",
+            self.quote.fingerprint,
+            [str(self.calendar.start), self.calendar.every],
+            self.horizon,
+            self.choice.plan.record(),
+            [noise.fingerprint for noise in self.noises],
+        ]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    def step_plan(self, step: int) -> Plan:
+        """The question about one step."""
+        return stepped(self.plan, self.place, self.calendar, step)
+
+    def weights(self, step: int, of: Of, length: int | None) -> np.ndarray:
+        """What each step up to one counts in a total."""
+        weights = np.zeros(step + 1)
+        begin = 0 if of == "running" else step if of == "steps" else max(step + 1 - (length or 1), 0)
+        weights[begin:] = 1
+        return weights
+
+    def laws(self, weights: np.ndarray) -> tuple[Noise, ...]:
+        """The law of the noise of a sum of points, for each measurement, in natural units."""
+        found = []
+        for place, (noise, unit, law) in enumerate(
+            zip(self.noises, self.quote.units, self.quote.noises, strict=True)
+        ):
+            deviation = _deviation(noise, weights.tobytes()) * float(unit)
+            whole = self.quote.measured.measurements[place].whole
+            half = 0.5 if whole else 0.0
+            found.append(Noise("gaussian", math.nextafter(deviation, math.inf), half, law.whole, half))
+        return tuple(found)
+
+    def quoted(self, step: int, of: Of, length: int | None = None) -> Quote:
+        """The quote of a total at one step, with the noise that it has."""
+        weights = self.weights(step, of, length)
+        return replace(self.quote, plan=self.step_plan(step), noises=self.laws(weights))
+
+
+@lru_cache(maxsize=4096)
+def _deviation(noise: Continual, weights: bytes) -> float:
+    return noise.deviation(np.frombuffer(weights))
+
+
+def choice_of(unit: PrivacyUnit, horizon: int, of: Of, length: int | None) -> Choice:
+    """How the noise of the steps should hang together, by expected error."""
+    if of not in ("running", "window", "steps"):
+        raise InvalidParameter('of is "running", "window" or "steps".')
+    return candidates(horizon, touches=touches_of(unit, horizon), want=of, window=length)[0]
+
+
+def calendar_in(plan: Plan, place: int, start: object, zone: str) -> Calendar:
+    """The steps of a question's time."""
+    node = plan.report.child
+    return calendar_of(node.keys[place].expression, plan.rows.where(node.predicate), start, zone)

@@ -1,0 +1,249 @@
+"""Series: paid for once, each step read once when it is over, and never an answer twice."""
+
+from __future__ import annotations
+
+import datetime
+from datetime import UTC, date, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused
+from sfumato.session.series.calendar import Calendar
+
+START = date(2026, 1, 1)
+DAILY = "SELECT day, COUNT(*) AS n, SUM(amount) AS total FROM visits GROUP BY day"
+
+
+def rows_of(days, many=20, seed=0):
+    draw = np.random.default_rng(seed)
+    listed = [START + timedelta(days=day) for day in range(days) for _ in range(many)]
+    size = len(listed)
+    return pa.table(
+        {
+            "user": np.arange(size),
+            "day": listed,
+            "shop": draw.choice(["a", "b"], size),
+            "amount": draw.integers(0, 11, size),
+        }
+    )
+
+
+def table_of(source, unit=None):
+    schema = {
+        "day": sf.Date("2026-01-01", "2027-12-31"),
+        "shop": sf.Enum(["a", "b"]),
+        "amount": sf.Int(0, 10),
+    }
+    return sf.PrivateTable("visits", source=source, schema=schema, unit=unit or sf.PrivacyUnit.row())
+
+
+def session_of(source, ledger=None, unit=None, epsilon=1000):
+    budget = sf.Budget(epsilon=epsilon, delta="0.001")
+    return sf.Session(table_of(source, unit), budget=budget, ledger=ledger)
+
+
+def at(day):
+    """A moment at which so many days are over."""
+    return datetime.datetime.combine(START + timedelta(days=day), datetime.time(), UTC)
+
+
+def daily(session, horizon=30, epsilon=900, text=DAILY, **more):
+    return session.stream(text, start="2026-01-01", horizon=horizon, epsilon=epsilon, delta="1e-6", **more)
+
+
+def test_totals_are_those_of_the_rows_within_their_intervals():
+    with session_of(rows_of(30)) as session:
+        series = daily(session, epsilon=5)
+        assert series.advance(now=at(25)) == 25
+        for of, window in (("running", None), ("steps", None), ("window", 7)):
+            shown = series.table(of, window=window, confidence=1 - 1e-9).to_pydict()
+            exact = np.full(25, 20)
+            true = {"running": np.cumsum(exact), "steps": exact}.get(of)
+            if true is None:
+                true = np.array([exact[max(0, step - 6) : step + 1].sum() for step in range(25)])
+            assert shown["day"] == [START + timedelta(days=step) for step in range(25)]
+            assert all(
+                low <= n <= high for low, n, high in zip(shown["n_low"], true, shown["n_high"], strict=True)
+            )
+
+
+def test_it_is_paid_once_before_the_first_point_and_goes_on_in_another_session(tmp_path):
+    path = tmp_path / "visits.ledger"
+    with session_of(rows_of(30), path) as session:
+        first = daily(session)
+        assert session.balance().spent == 0
+        assert len(first) == 0
+        assert first.advance(now=at(3)) == 3
+        assert first.advance(now=at(3)) == 0
+        shown = first.table()
+        assert session.balance().spent == 900
+    with session_of(rows_of(30), path) as session:
+        again = daily(session)
+        assert again.table().equals(shown)
+        assert again.advance(now=at(5)) == 2
+        assert again.table().slice(0, 3).equals(shown)
+        assert session.balance().spent == 900
+        assert session.ledger.verify().ok
+
+
+def test_a_series_that_goes_on_elsewhere_is_the_one_that_never_stopped(tmp_path, monkeypatch):
+    """The noise follows from the ledger's secret and the rows, however often a series is resumed."""
+    from sfumato.ledger.series import SeriesOf
+
+    monkeypatch.setattr(SeriesOf, "secret", lambda self, receipt: b"s" * 32)
+    with session_of(rows_of(200, 2)) as session:
+        whole = daily(session, 200)
+        whole.advance(now=at(200))
+        expected = whole.table("steps")
+    for stops in ([1, 2, 63, 64, 65, 128, 200], [130, 200]):
+        path = tmp_path / f"{len(stops)}.ledger"
+        for stop in stops:
+            with session_of(rows_of(200, 2), path) as session:
+                series = daily(session, 200)
+                series.advance(now=at(stop))
+        with session_of(rows_of(200, 2), path) as session:
+            assert daily(session, 200).table("steps").equals(expected)
+
+
+def test_rows_that_come_late_change_no_point_and_are_counted_in_none(tmp_path):
+    path = tmp_path / "visits.parquet"
+    pq.write_table(rows_of(3), path)
+    with session_of(path, tmp_path / "l") as session:
+        series = daily(session)
+        series.advance(now=at(3))
+        before = series.table("steps")
+    late = pa.concat_tables([rows_of(4), rows_of(2, 500)])
+    pq.write_table(late, path)
+    with session_of(path, tmp_path / "l") as session:
+        series = daily(session)
+        series.advance(now=at(4))
+        assert series.table("steps").slice(0, 3).equals(before)
+        assert abs(series.table("steps")["n"][3].as_py() - 20) < 10
+
+
+def test_a_point_reads_the_rows_of_its_step_alone(monkeypatch):
+    with session_of(rows_of(30)) as session:
+        series = daily(session)
+        asked = []
+        read = session.vault.read
+        monkeypatch.setattr(
+            session.vault,
+            "read",
+            lambda questions, right: (asked.append(questions), read(questions, right))[1],
+        )
+        series.advance(now=at(4))
+        days = [[key.values for key in question.keys] for (question,) in asked]
+        assert days == [[(START + timedelta(days=step),)] for step in range(4)]
+
+
+@pytest.mark.parametrize("unit", [sf.PrivacyUnit("user", max_rows=3, max_groups=3), sf.PrivacyUnit.row()])
+def test_what_is_said_of_steps_that_a_unit_can_be_in(unit):
+    with session_of(rows_of(30), unit=unit) as session:
+        series = daily(session)
+        touches = series.pricing.choice.plan.touches
+        assert touches == (1 if unit.is_row else 30)
+        assert ("in one step" if touches == 1 else "in up to 30 steps") in " ".join(str(series).split())
+
+
+def refused(session, error, words, act):
+    spent = session.balance().spent
+    receipts = len(session.ledger.export())
+    with pytest.raises(error, match=words):
+        act()
+    assert session.balance().spent == spent
+    assert len(session.ledger.export()) == receipts
+
+
+def test_what_is_refused_spends_nothing():
+    with session_of(rows_of(30)) as session:
+        series = daily(session, 5)
+        refused(session, InvalidParameter, "not over yet", lambda: series.advance(now=at(0)))
+        refused(session, InvalidParameter, "still open", lambda: series.advance("2026-01-02", now=at(1)))
+        refused(
+            session, InvalidParameter, "time zone", lambda: series.advance(now=at(1).replace(tzinfo=None))
+        )
+        refused(session, BudgetExceeded, "ends with", lambda: series.advance("2026-01-06", now=at(9)))
+        refused(
+            session, BudgetExceeded, "Not within", lambda: daily(session, epsilon=2000).advance(now=at(3))
+        )
+        series.advance(now=at(4))
+        refused(session, InvalidParameter, "clock went back", lambda: series.advance(now=at(2)))
+        refused(session, InvalidParameter, "zone='UTC'", lambda: daily(session, 5, zone="Asia/Tokyo"))
+        series.advance(now=at(40))
+        assert len(series) == 5
+        refused(session, BudgetExceeded, "ends with", lambda: series.advance(now=at(40)))
+        refused(session, InvalidParameter, "5 are published", lambda: series.point(5))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT COUNT(*) AS n FROM visits", "no key that is a time"),
+        ("SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop", "no key that is a time"),
+        ("SELECT day, MEDIAN(amount) AS m FROM visits GROUP BY day", "counts, sums"),
+        ("SELECT day, COUNT(*) AS n FROM visits GROUP BY day HAVING COUNT(*) > 5", "same columns"),
+        ("SELECT day, shop, COUNT(*) AS n FROM visits GROUP BY ROLLUP (day, shop)", "one level"),
+        ("EXPLAIN SELECT day, COUNT(*) AS n FROM visits GROUP BY day", "EXPLAIN"),
+    ],
+)
+def test_what_makes_no_series_is_refused(text, words):
+    with session_of(rows_of(3)) as session:
+        refused(session, QueryRefused, words, lambda: daily(session, text=text))
+
+
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        (
+            {
+                "start": "2026-01-02",
+                "text": "SELECT DATE_TRUNC('month', day) AS m, COUNT(*) AS n FROM visits GROUP BY m",
+            },
+            "beginning of a month",
+        ),
+        ({"start": "soon"}, "date of the first step"),
+        ({"horizon": 0}, "horizon"),
+        ({"horizon": 10**7}, "9999"),
+        ({"zone": "Mars/Olympus"}, "time zone"),
+        ({"of": "all"}, "running"),
+        ({"of": "window"}, "window"),
+    ],
+)
+def test_bad_wishes_are_one_sentence(wishes, words):
+    usual = {"text": DAILY, "start": "2026-01-01", "horizon": 5, "epsilon": 1, "delta": "1e-6"}
+    with session_of(rows_of(3)) as session:
+        refused(session, InvalidParameter, words, lambda: session.stream(**(usual | wishes)))
+
+
+def test_by_groups_and_by_months():
+    text = "SELECT DATE_TRUNC('month', day) AS m, shop, COUNT(*) AS n FROM visits GROUP BY m, shop"
+    with session_of(rows_of(90)) as session:
+        series = daily(session, 12, text=text)
+        assert series.advance(now=at(90)) == 3
+        shown = series.table("steps").to_pydict()
+        assert shown["m"] == [date(2026, month, 1) for month in (1, 2, 3) for _ in "ab"]
+        assert shown["shop"] == ["a", "b"] * 3
+        months = [sum(shown["n"][place : place + 2]) for place in (0, 2, 4)]
+        assert np.abs(np.array(months) - [620, 560, 620]).max() < 20
+
+
+@pytest.mark.parametrize("every", ["minute", "hour", "day", "week", "month", "quarter", "year"])
+def test_steps_follow_one_another(every):
+    calendar = Calendar(datetime.datetime(2024, 1, 1), every)
+    for step in range(50):
+        value = calendar.value(step)
+        assert calendar.step_of(value) == step
+        moment = value.replace(tzinfo=UTC)
+        assert calendar.closed(moment) == step
+        assert calendar.closed(moment - timedelta(seconds=1)) == max(step - 1, 0)
+    assert calendar.step_of(calendar.start - timedelta(days=1)) == -1
+
+
+def test_a_step_ends_where_its_zone_says():
+    calendar = Calendar(START, "day", "Asia/Tokyo")
+    assert calendar.closed(datetime.datetime(2026, 1, 1, 15, tzinfo=UTC)) == 1
+    assert calendar.closed(datetime.datetime(2026, 1, 1, 14, 59, tzinfo=UTC)) == 0
