@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import multiprocessing
 import pickle
 from unittest import mock
@@ -23,6 +25,8 @@ FORMS = {
     "buffered": Factorisation(STEPS, Buffered.square_root(STEPS), touches=2),
     "scaled": Factorisation(STEPS, Buffered.square_root(STEPS), True),
 }
+FIRST = [308452628009, -1042015373336, -549234423908]
+DIGEST = "43c12aa0797334c16114fcdc1c82a877fa1c05570bb64859d72dfe8a9c5623d9"
 VALUES = np.arange(STEPS * GROUPS).reshape(STEPS, GROUPS) - 11
 
 
@@ -76,17 +80,42 @@ def test_a_state_beyond_64_bits_is_saved_too() -> None:
     stream, secret = mechanism("buffered"), Continual.secret()
     running = stream.start(secret)
     running.release(VALUES[0])
-    running._state = running._state.astype(object) + 2**90
+    running._at = 1, running._at[1].astype(object) + 2**90
     again = stream.resume(secret, running.save())
-    assert again._state.tolist() == running._state.tolist()
+    assert again._at[1].tolist() == running._at[1].tolist()
     assert again.release(VALUES[1]).tolist() == running.release(VALUES[1]).tolist()
 
 
 def test_the_width_of_the_state_does_not_change_a_release() -> None:
     stream, secret = mechanism("buffered"), Continual.secret()
     wide = stream.start(secret)
-    wide._state = wide._state.astype(object)
+    wide._at = 0, wide._at[1].astype(object)
     assert released(wide) == released(stream.start(secret))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_step_that_was_cut_off_is_the_same_when_it_is_done_again(form: str) -> None:
+    """An interrupt after the state was worked on and before the time went on."""
+    stream, secret = mechanism(form), Continual.secret()
+    whole = released(stream.start(secret))
+    running = stream.start(secret)
+    for t in range(STEPS):
+        for _ in range(2):
+            stopped = running._at
+            running._advance()
+            running._at = stopped
+        assert running.release(VALUES[t]).tolist() == whole[t]
+
+
+def test_the_noise_of_a_secret_is_that_of_earlier_versions() -> None:
+    """If this fails, a stream cannot be resumed from its secret, only from a state: say so."""
+    noise = [
+        course.step_noise(bytes(range(32)), 3**50, groups, time=time, measure=measure).tolist()
+        for groups, time, measure in ((3, 0, 0), (3, 1, 0), (3, 0, 1), (1000, 5, 0))
+    ]
+    told = hashlib.sha256(json.dumps(noise).encode()).hexdigest()
+    assert noise[0] == FIRST
+    assert told == DIGEST
 
 
 def test_a_state_that_was_changed_or_is_anothers_is_refused() -> None:
@@ -97,6 +126,7 @@ def test_a_state_that_was_changed_or_is_anothers_is_refused() -> None:
         lambda: stream.resume(secret, state[:-1] + bytes([state[-1] ^ 1])),
         lambda: stream.resume(secret, bytes([state[0] ^ 1]) + state[1:]),
         lambda: stream.resume(secret, b""),
+        lambda: stream.resume(secret, "state"),
         lambda: stream.resume(secret, state, measure=1),
         lambda: mechanism("buffered").resume(secret, state),
         lambda: mechanism("scaled", rho="0.4").resume(secret, state),

@@ -24,7 +24,7 @@ _LEAST_BITS = 4  # so that noise stays far below 2**56, which is what can be dra
 
 
 class Banded:
-    """C with the coefficients 1, a_1/2**16, …, and zeros beyond: one word a group for each a_j.
+    """C with the coefficients 1, a_1/2**16, …, and zeros beyond.
 
     Args:
         numerators: a_1, a_2, …: whole numbers from 2**16 down to 0 that never rise. None: the identity, which
@@ -56,7 +56,7 @@ class Banded:
         return cls(values)
 
     def __repr__(self) -> str:
-        return f"Banded(band={self.words + 1})" if self.words else "Banded()"
+        return f"Banded(band={self.words})" if self.words else "Banded()"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Banded) and self.numerators == other.numerators
@@ -66,8 +66,8 @@ class Banded:
 
     @property
     def words(self) -> int:
-        """One word a group for each coefficient beyond the first."""
-        return len(self.numerators)
+        """One word a group for each coefficient, so that a row that is still needed is never written to."""
+        return len(self.numerators) + 1 if self.numerators else 0
 
     @property
     def bits(self) -> int:
@@ -77,11 +77,12 @@ class Banded:
     @property
     def slack(self) -> Fraction:
         """The sum is exact and rounded once."""
-        return Fraction(1, 2) if self.words else Fraction(0)
+        return Fraction(1, 2) if self.numerators else Fraction(0)
 
     @cached_property
     def _values(self) -> Words:
-        return np.array(self.numerators, np.int64)
+        """For the noise of j steps ago; the row of the step itself is not read."""
+        return np.array((0, *self.numerators), np.int64)
 
     def coefficients(self, count: int) -> Floats:
         """Exact floats."""
@@ -103,14 +104,13 @@ class Banded:
         """The sum over the band, rounded once; the noise of step s lies in row s modulo the rows."""
         if not self.words:
             return np.zeros(state.shape[1], np.int64)
-        # Row r holds the noise of j steps ago, j = (time − 1 − r) mod rows + 1.
-        turned = np.roll(self._values[::-1], time % self.words)
+        turned = self._values[(time - np.arange(self.words)) % self.words]
         if state.dtype == object:
             turned = turned.astype(object)
         return halved(turned @ state, _DIGITS)
 
     def advanced(self, state: Words, time: int, noise: Words) -> Words:
-        """The oldest row gives way to the new noise."""
+        """The new noise takes the place of what lies beyond the band; done twice, it is as done once."""
         if not self.words:
             return state
         if state.dtype != object and (

@@ -56,7 +56,11 @@ class Factor(Protocol):
         ...
 
     def advanced(self, state: Words, time: int, noise: Words) -> Words:
-        """The state after the noise of a step, in 64 bits as long as nothing can overflow."""
+        """The state after the noise of a step, in 64 bits as long as nothing can overflow.
+
+        Until the time goes on, `carried` of the old state is as before: a step that was cut off can be done
+        again.
+        """
         ...
 
     def record(self) -> dict[str, Any]:

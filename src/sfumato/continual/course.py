@@ -43,7 +43,7 @@ class Course:
         shape) changes nothing and does not depend on a value.
     """
 
-    __slots__ = ("_lock", "_measure", "_process", "_secret", "_state", "_time", "mechanism")
+    __slots__ = ("_at", "_lock", "_measure", "_process", "_secret", "mechanism")
 
     def __init__(self, mechanism: Continual, secret: bytes, *, measure: int = 0) -> None:
         """Begin before the first step; `Continual.start` is the usual way.
@@ -56,13 +56,13 @@ class Course:
         self.mechanism = mechanism
         self._secret = secret
         self._measure = as_integer(measure, "measure", least=0)
-        self._time = 0
-        self._state: Words = np.zeros((mechanism.plan.factor.words, mechanism.groups), np.int64)
+        # In one place, so that an interrupt finds both or neither changed.
+        self._at: tuple[int, Words] = 0, np.zeros((mechanism.plan.factor.words, mechanism.groups), np.int64)
         self._lock = threading.Lock()
         self._process = os.getpid()
 
     def __repr__(self) -> str:
-        return f"<a stream after {self._time} of {self.mechanism.horizon} steps>"
+        return f"<a stream after {self.time} of {self.mechanism.horizon} steps>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A course cannot be pickled or copied: save it and resume it, as one stream.")
@@ -70,7 +70,7 @@ class Course:
     @property
     def time(self) -> int:
         """How many steps were released."""
-        return self._time
+        return self._at[0]
 
     def release(
         self, values: Sequence[int] | NDArray[Any], *, at: int | None = None, salt: bytes = b""
@@ -90,6 +90,7 @@ class Course:
             Spent: beyond the horizon, or in a forked process.
         """
         units = self._units(values)
+        self._own()
         with self._lock:
             self._check(at)
             noise = self._advance(salt)
@@ -97,6 +98,7 @@ class Course:
 
     def skip(self, *, salt: bytes = b"") -> None:
         """Go on by one step without a release: its noise goes into the state, and is shown to nobody."""
+        self._own()
         with self._lock:
             self._check(None)
             self._advance(salt)
@@ -104,14 +106,15 @@ class Course:
     def save(self) -> bytes:
         """The state after the steps so far, with a digest. It is as secret as the secret."""
         with self._lock:
-            wide = self._state.dtype == object
+            time, state = self._at
+            wide = state.dtype == object
             header = {
                 "measure": self._measure,
                 "stream": self.mechanism.fingerprint,
-                "time": self._time,
+                "time": time,
                 "wide": wide,
             }
-            flat = self._state.reshape(-1)
+            flat = state.reshape(-1)
             body = (
                 json.dumps([int(value) for value in flat.tolist()]).encode()
                 if wide
@@ -120,16 +123,17 @@ class Course:
             whole = json.dumps(header, sort_keys=True).encode() + b"\n" + body
             return whole + _tag(self._secret, whole)
 
-    def _check(self, at: int | None) -> None:
+    def _own(self) -> None:
+        """Refuse to go on in a forked copy: two futures of one stream would share noise."""
         if os.getpid() != self._process:
-            raise Spent(
-                "The stream belongs to the process that opened it: resume it there, or close it first."
-            )
-        if self._time >= self.mechanism.horizon:
+            raise Spent("The stream belongs to the process that opened it: resume it there from its state.")
+
+    def _check(self, at: int | None) -> None:
+        if self.time >= self.mechanism.horizon:
             raise Spent("The stream has reached its horizon: start another one, at its own price.")
-        if at is not None and at != self._time:
+        if at is not None and at != self.time:
             raise InvalidParameter(
-                f"Step {at} is out of order and was not released: the stream's next step is {self._time}."
+                f"Step {at} is out of order and was not released: the stream's next step is {self.time}."
             )
 
     def _units(self, values: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
@@ -155,7 +159,7 @@ class Course:
 
     def _advance(self, salt: bytes) -> NDArray[np.int64]:
         """The noise of the next step in grid steps; the state and the time go on."""
-        mechanism, time = self.mechanism, self._time
+        mechanism, (time, state) = self.mechanism, self._at
         factor = mechanism.plan.factor
         fresh = step_noise(
             self._secret,
@@ -165,9 +169,8 @@ class Course:
             measure=self._measure,
             salt=salt,
         )
-        noise = fresh - factor.carried(self._state, time)
-        self._state = factor.advanced(self._state, time, noise)
-        self._time = time + 1
+        noise = fresh - factor.carried(state, time)
+        self._at = time + 1, factor.advanced(state, time, noise)
         # floor(noise / (2**fine · d) + 1/2): a function of the scaled value with its noise.
         unit = mechanism.plan.scale(time) << (mechanism.fine - SCALE_BITS)
         rounded: Words = (2 * noise + unit) // (2 * unit)
@@ -205,6 +208,8 @@ def course_of_state(mechanism: Continual, secret: bytes, state: bytes, *, measur
         InvalidParameter: if it was not saved with this secret by this stream, or was changed.
     """
     course = Course(mechanism, secret, measure=measure)
+    if not isinstance(state, bytes):
+        raise InvalidParameter("A state must be the bytes that Course.save gave.")
     whole, tag = state[:-_TAG], state[-_TAG:]
     if not hmac.compare_digest(tag, _tag(secret, whole)):
         raise InvalidParameter(
@@ -216,14 +221,13 @@ def course_of_state(mechanism: Continual, secret: bytes, state: bytes, *, measur
         raise InvalidParameter(
             "This state was saved by another stream: resume with the plan, price and groups of that one."
         )
-    shape = course._state.shape
+    shape = course._at[1].shape
     flat = (
         np.array(json.loads(body), dtype=object)
         if header["wide"]
         else np.frombuffer(body, "<i8").astype(np.int64)
     )
-    course._state = flat.reshape(shape)
-    course._time = int(header["time"])
+    course._at = int(header["time"]), flat.reshape(shape)
     return course
 
 

@@ -29,7 +29,9 @@ from sfumato.numeric.frozen import freeze, shown
 __all__ = ["Continual"]
 
 _WORD = 57  # bits for noise of one sigma and its products with coefficients, which leaves room for 16 sigmas
-_FINER, _FINE = 24, 10  # a grid step is at most 2**-24 of sigma, and 2**-10 of the sensitivity
+# A grid step is at most 2**-24 of sigma and 2**-10 of the sensitivity, but not below 2**-20 of that: 64 bits
+# have to hold the values.
+_FINER, _FINE, _FINEST = 24, 10, 20
 _WIDE = 1 + 1e-6  # transforms in floats, and what is off in the recursion, are far below
 _MARGIN = Fraction(1, 20)
 _MOST_GROUPS = 10**8
@@ -47,7 +49,8 @@ class Continual:
         plan: How the noise of the steps hangs together.
         sensitivity: The most that one unit can change the numbers of one step, in L2 over all groups; exact.
         groups: How many numbers a step has.
-        exponent: Releases are whole multiples of 2**exponent.
+        exponent: Releases are whole multiples of 2**exponent. Values are held within ±2**61 of these, which
+            is at least 2**40 times the sensitivity.
 
     Privacy:
         Claim: all releases of one course together have the curve of Gaussian noise with μ = √(2ρ), for
@@ -118,7 +121,8 @@ class Continual:
         plan, bound = self.plan, self.sensitivity
         size = floor_log2(relative * (plan.norm * bound) ** 2) // 2  # of sigma
         finest = size - (_WORD - plan.factor.bits)
-        exponent = max(min(size - _FINER, floor_log2(bound) - _FINE), finest + SCALE_BITS)
+        unit = floor_log2(bound)
+        exponent = max(min(size - _FINER, unit - _FINE), unit - _FINEST, finest + SCALE_BITS)
         fine = exponent - finest
         change = bound / Fraction(2) ** exponent
         if exponent > 0:  # values are rounded to the grid: each group that changes may change by a step more
