@@ -57,6 +57,11 @@ def test_the_tree_is_that_of_its_nodes() -> None:
         assert tree_error(steps, refined=True) == pytest.approx(np.mean(refined) * levels)
 
 
+def test_no_horizon_is_served_worse_than_by_the_tree() -> None:
+    for steps in (1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 300):
+        assert choose(steps).mean_square() <= tree_error(steps, refined=True) * (1 + 1e-9)
+
+
 def test_single_steps_get_independent_noise_and_windows_remember_as_long_as_they_are() -> None:
     assert choose(365, want="steps").factor == Banded()
     for window in (7, 30, 90):

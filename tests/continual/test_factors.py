@@ -196,6 +196,8 @@ def test_a_record_of_another_form_is_refused(change: dict[str, object]) -> None:
         lambda: Factorisation(4, Banded(), apart=0),
         lambda: Factorisation(4, Banded()).variance([1] * 5),
         lambda: Factorisation(4, Banded()).variance([]),
+        lambda: Factorisation(4, Banded()).variances(0),
+        lambda: Factorisation(2**16 + 1, Banded(), True).variances(),
         lambda: Factorisation(4, Banded()).variance([float("nan")]),
     ],
 )

@@ -66,9 +66,9 @@ def test_a_long_stream_whose_every_rounding_is_the_worst_is_still_paid_for() -> 
     """The margin: slack of the recursion for each of many steps and groups, beside the exact norm."""
     plan = Factorisation(3000, Buffered.square_root(3000), True)
     stream = Continual(plan, rho=Fraction(MU) ** 2 / 2, sensitivity=1, groups=1)
-    exact = float(plan.norm * 2 ** (stream.fine - stream.exponent))
-    margin = 2 * float(plan.factor.slack) * math.sqrt(3000)
-    assert (exact + margin) / math.sqrt(stream.variance) == pytest.approx(MU, rel=1e-9)
+    exact = plan.norm * 2 ** (stream.fine - stream.exponent)
+    margin = 2 * plan.factor.slack * math.isqrt(3000)
+    assert (exact + margin) ** 2 <= stream.variance * Fraction(MU) ** 2 <= (exact + 2 * margin) ** 2
     left = [[t % 7] for t in range(3000)]
     for at in (0, 1500, 2999):
         right = [[value + (t == at)] for t, [value] in enumerate(left)]
@@ -173,6 +173,9 @@ def test_deviations_of_totals_windows_and_differences() -> None:
     assert stream.deviation_window(2, 9) == stream.deviation_running(2)
     assert stream.deviation_difference(2, 5) == pytest.approx(stream.deviation_window(5, 3))
     assert stream.deviation_difference(2, 5, window=1) == stream.deviation([0, -1, 0, 0, 1])
+    for window in (None, 1, 4):
+        each = [stream.deviation_window(t, window or STEPS) for t in range(1, STEPS + 1)]
+        assert stream.deviations(window) == pytest.approx(each, rel=1e-12)
     assert stream.deviation_running(6) < math.sqrt(6) * stream.deviation([1])
     assert stream.width(1.0, 0.95) == pytest.approx(1.959964, rel=1e-5)
     assert stream.width(1.0, 0.95, size=10) > stream.width(1.0, 0.95)

@@ -113,6 +113,25 @@ class Factorisation:
             array = array / (self.scales[: array.size] / 2.0**SCALE_BITS)
         return float(np.sum(correlated(self._inverse, array) ** 2))
 
+    def variances(self, window: int | None = None) -> Floats:
+        """The variance of the total of the last `window` steps, after each step, over that of z.
+
+        Raises:
+            InvalidParameter: for a scaled factorisation of more than 65,536 steps, which takes `variance` for
+                each.
+        """
+        length = self._length(window)
+        if self.scales is None:
+            return np.asarray(np.cumsum(_windows(np.cumsum(self._inverse), length) ** 2))
+        if self.horizon > _LISTED:
+            raise InvalidParameter(
+                "The steps are too many to list: ask for the deviation of those that are shown."
+            )
+        total, shrink = np.zeros(self.horizon), 2.0**SCALE_BITS / self.scales
+        for s in range(self.horizon):  # a column of the matrix of errors at a time
+            total[s:] += _windows(np.cumsum(self._inverse[: self.horizon - s] * shrink[s:]), length) ** 2
+        return total
+
     def mean_square(self, window: int | None = None) -> float:
         """The mean over all steps of the squared error of sums over `window` steps; None: of all so far.
 
@@ -120,27 +139,14 @@ class Factorisation:
         changes it by 1. Above 4,096 steps, scaled ones are an average over some steps, weighted as an
         integral is.
         """
-        length = self.horizon if window is None else min(as_integer(window, "window"), self.horizon)
-        if self.scales is None:
-            sums = np.cumsum(self._inverse)
-            sums[length:] -= sums[:-length].copy() if length < self.horizon else 0.0
-            mean = float(np.mean(np.cumsum(sums**2)))
-        elif self.horizon <= _SUMMED:
-            mean = self._mean_by_column(length)
+        if self.scaled and self.horizon > _SUMMED:
+            mean = self._mean_by_step(self._length(window))
         else:
-            mean = self._mean_by_step(length)
+            mean = float(np.mean(self.variances(window)))
         return mean * self._norm_squared
 
-    def _mean_by_column(self, length: int) -> float:
-        """Each column of the matrix of errors by itself."""
-        total, steps = 0.0, self.horizon
-        shrink = 2.0**SCALE_BITS / np.asarray(self.scales)
-        for s in range(steps):
-            sums = np.cumsum(self._inverse[: steps - s] * shrink[s:])
-            if length < sums.size:
-                sums[length:] -= sums[:-length].copy()
-            total += float(sums @ sums)
-        return total / steps
+    def _length(self, window: int | None) -> int:
+        return self.horizon if window is None else min(as_integer(window, "window"), self.horizon)
 
     def _mean_by_step(self, length: int) -> float:
         """Gauss' quadrature over the steps."""
@@ -200,8 +206,15 @@ class Factorisation:
         return norm_squared_up(self._coefficients, self.touches, self.apart)
 
 
-_SUMMED = 4096
+_SUMMED, _LISTED = 4096, 2**16
 _PLACES = 12
+
+
+def _windows(sums: Floats, length: int) -> Floats:
+    """Sums over the last `length` terms, from running sums."""
+    if length < sums.size:
+        sums[length:] -= sums[:-length].copy()
+    return sums
 
 
 def last(time: int, length: int) -> Floats:

@@ -175,6 +175,16 @@ class Continual:
         rounding = float(np.sum(np.asarray(weights, np.float64) ** 2)) * self.grid**2 / 4
         return math.sqrt((exact + rounding) * _WIDE)
 
+    def deviations(self, window: int | None = None) -> Floats:
+        """The standard deviation of the total of the last `window` steps, after each step; None: all so far.
+
+        Raises:
+            InvalidParameter: for too many steps to list (`Factorisation.variances`).
+        """
+        steps = np.arange(1, self.horizon + 1)
+        rounded = np.minimum(steps, self.horizon if window is None else window) * self.grid**2 / 4
+        return np.asarray(np.sqrt((self.plan.variances(window) * self.sigma**2 + rounded) * _WIDE))
+
     def deviation_running(self, time: int) -> float:
         """The standard deviation of the total of the first `time` steps."""
         return self.deviation(np.ones(self._time(time)))
