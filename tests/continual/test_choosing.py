@@ -81,6 +81,22 @@ def test_units_in_many_steps_are_served_better_than_by_independent_noise(touches
     assert found[0].error >= choose(365).mean_square() * touches
 
 
+def test_units_whose_steps_are_far_apart_get_a_band_of_that_width() -> None:
+    chosen = choose(365, touches=12, apart=28)
+    assert chosen.factor == Banded.square_root(28)
+    assert chosen.mean_square() < 0.95 * min(
+        choice.error for choice in candidates(365, touches=12, apart=28, words=16)
+    )
+    assert chosen.norm**2 == pytest.approx(
+        12 * Factorisation(365, Banded.square_root(28)).norm ** 2, rel=0.01
+    )
+
+
+@pytest.mark.parametrize("words", [0, 1, 5, 12])
+def test_no_more_words_are_taken_than_may_be(words: int) -> None:
+    assert all(choice.plan.factor.words <= words for choice in candidates(300, words=words))
+
+
 def test_a_choice_is_the_same_again_and_from_its_record() -> None:
     plan = choose(1000, want="window", window=28)
     assert plan == choose(1000, want="window", window=28)
@@ -112,6 +128,8 @@ def test_the_state_of_a_long_stream_is_a_few_words() -> None:
         {"horizon": 10, "window": 3},
         {"horizon": 10, "want": "window", "window": 0},
         {"horizon": 2**25},
+        {"horizon": 10, "apart": 0},
+        {"horizon": 10, "words": -1},
     ],
 )
 def test_unusable_wishes_are_refused(wrong: dict[str, object]) -> None:

@@ -54,7 +54,7 @@ def test_fresh_noise_on_replay_is_seen() -> None:
     """Planted: noise from this thread's stream of bits instead of the secret's."""
     from sfumato import random
 
-    def fresh(secret: bytes, variance: int, groups: int, *, time: int, measure: int) -> np.ndarray:
+    def fresh(secret: bytes, variance: int, groups: int, **where: object) -> np.ndarray:
         return random.gaussian_of_key(random.salt(32), variance, groups).near
 
     assert replays_alike("scaled")
@@ -102,7 +102,7 @@ def test_a_step_that_was_cut_off_is_the_same_when_it_is_done_again(form: str) ->
     for t in range(STEPS):
         for _ in range(2):
             stopped = running._at
-            running._advance()
+            running._advance(b"")
             running._at = stopped
         assert running.release(VALUES[t]).tolist() == whole[t]
 
@@ -148,6 +148,25 @@ def test_no_two_steps_groups_or_measures_share_noise(form: str) -> None:
     assert len(np.unique(np.concatenate(noise))) == 2 * STEPS * GROUPS
 
 
+def test_a_salt_gives_a_step_noise_of_its_own_and_is_needed_again() -> None:
+    stream, secret = mechanism("scaled"), Continual.secret()
+
+    def shown(first: bytes, second: bytes) -> list[list[int]]:
+        running = stream.start(secret)
+        return [
+            running.release(VALUES[0], salt=first).tolist(),
+            running.release(VALUES[0], salt=second).tolist(),
+        ]
+
+    both = shown(b"a", b"b")
+    assert both == shown(b"a", b"b")
+    assert both[0] != shown(b"b", b"b")[0]
+    assert both[1] != shown(b"b", b"b")[1]  # what is taken back of the first step differs
+    skipped = stream.start(secret)
+    skipped.skip(salt=b"a")
+    assert skipped.release(VALUES[0], salt=b"b").tolist() == both[1]
+
+
 def test_noise_shared_among_groups_is_seen() -> None:
     """Planted: one draw a step for all groups."""
 
@@ -157,8 +176,8 @@ def test_noise_shared_among_groups_is_seen() -> None:
 
     one = course.step_noise
 
-    def shared(secret: bytes, variance: int, groups: int, *, time: int, measure: int) -> np.ndarray:
-        return np.repeat(one(secret, variance, 1, time=time, measure=measure), groups)
+    def shared(secret: bytes, variance: int, groups: int, **where: object) -> np.ndarray:
+        return np.repeat(one(secret, variance, 1, **where), groups)
 
     assert distinct() == GROUPS
     with mock.patch.object(course, "step_noise", shared):
@@ -206,10 +225,14 @@ def test_values_of_every_size_and_type_are_read_alike(sensitivity: int) -> None:
     assert (stream.exponent > 0) == (sensitivity > 1)
     lists = [[7, -7, 0, 100, 1], np.array([7, -7, 0, 100, 1], np.int8), np.array([7, -7, 0, 100, 1], object)]
     assert len({tuple(stream.start(secret).release(values).tolist()) for values in lists}) == 1
-    huge = stream.start(secret).release([10**30, -(10**30), 2**63 - 1, -(2**63), 0])
-    edge = stream.start(secret).release([2**62, -(2**62), 2**62, -(2**62), 0])
-    assert huge.tolist() == edge.tolist()
-    assert abs(huge).max() <= LIMIT
+    ends = [[end, -end, 2**63 - 1, -(2**63), 0] for end in (10**30, 10**60)]
+    huge = [stream.start(secret).release(values).tolist() for values in ends]
+    assert huge[0] == huge[1]
+    assert max(map(abs, huge[0])) <= LIMIT
+    words = np.array([2**63 - 1, -(2**63), 2**61, -(2**61) - 1, 5])
+    assert (
+        stream.start(secret).release(words).tolist() == stream.start(secret).release(words.tolist()).tolist()
+    )
 
 
 def test_releases_are_values_with_noise_of_the_stated_size() -> None:

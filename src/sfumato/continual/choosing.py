@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from sfumato._dataclasses import dataclass
@@ -18,6 +19,7 @@ Want: TypeAlias = Literal["running", "window", "steps"]
 _FINALISTS = 2
 _WHOLE = "square root, buffered"
 _BANDS = 6  # of 2 to 2**6 coefficients; wider ones are served by buffers
+_WIDEST = 2**12
 _TIE = 1 + 1e-4
 
 
@@ -41,7 +43,13 @@ class Choice:
 
 
 def choose(
-    horizon: int, *, touches: int = 1, apart: int = 1, want: Want = "running", window: int | None = None
+    horizon: int,
+    *,
+    touches: int = 1,
+    apart: int = 1,
+    want: Want = "running",
+    window: int | None = None,
+    words: int = 1024,
 ) -> Factorisation:
     """The factorisation with the least mean squared error for what is wanted.
 
@@ -52,6 +60,7 @@ def choose(
         want: "running" (totals so far), "window" (totals of the last `window` steps) or "steps" (each by
             itself).
         window: For "window".
+        words: The most words of memory that a group may take.
 
     Privacy:
         Claim: it reads no data: the choice is a function of the arguments.
@@ -59,22 +68,31 @@ def choose(
     Raises:
         InvalidParameter: for unusable numbers.
     """
-    return candidates(horizon, touches=touches, apart=apart, want=want, window=window)[0].plan
+    return candidates(horizon, touches=touches, apart=apart, want=want, window=window, words=words)[0].plan
 
 
 def candidates(
-    horizon: int, *, touches: int = 1, apart: int = 1, want: Want = "running", window: int | None = None
+    horizon: int,
+    *,
+    touches: int = 1,
+    apart: int = 1,
+    want: Want = "running",
+    window: int | None = None,
+    words: int = 1024,
 ) -> tuple[Choice, ...]:
     """What `choose` chooses among, the best first; fewer words a group where errors are alike.
 
     Raises:
         InvalidParameter: for unusable numbers.
     """
-    steps = as_integer(horizon, "horizon")
+    steps, most = as_integer(horizon, "horizon"), as_integer(words, "words", least=0)
+    # Columns that are as long as the steps that a unit touches are apart do not overlap; or hardly.
+    own = [times * as_integer(apart, "apart") for times in (1, 2) if touches > 1]
     length = _length(steps, want, window)
     plain = [
         Choice(name, plan, plan.mean_square(length))
-        for name, factor in _factors(steps)
+        for name, factor in _factors(steps, own)
+        if factor.words <= most
         for plan in [Factorisation(steps, factor, False, touches, apart)]
     ]
     plain.sort(key=_order)
@@ -106,13 +124,13 @@ def _length(steps: int, want: Want, window: int | None) -> int:
     return 1 if window is None else min(steps, as_integer(window, "window"))
 
 
-def _factors(steps: int) -> list[tuple[str, Banded | Buffered]]:
+def _factors(steps: int, own: Sequence[int]) -> list[tuple[str, Banded | Buffered]]:
     """Independent noise, square-root coefficients in a band or in buffers, and damped ones."""
     found: list[tuple[str, Banded | Buffered]] = [("independent noise", Banded())]
-    for power in range(1, _BANDS + 1):
-        if 2**power < 2 * steps:
-            band = min(2**power, steps)
-            found.append((f"square root, band of {band}", Banded.square_root(band)))
+    bands = {min(2**power, steps) for power in range(1, _BANDS + 1)} | {
+        min(band, steps, _WIDEST) for band in own
+    }
+    found += [(f"square root, band of {band}", Banded.square_root(band)) for band in sorted(bands - {1})]
     if steps > 2:
         found.append((_WHOLE, Buffered.square_root(steps)))
     for power in range(2, steps.bit_length() + 1):

@@ -114,7 +114,7 @@ class Factorisation:
         return float(np.sum(correlated(self._inverse, array) ** 2))
 
     def variances(self, window: int | None = None) -> Floats:
-        """The variance of the total of the last `window` steps, after each step, over that of z.
+        """The variance of the totals of `window` steps, or of all so far, over that of z: one a step.
 
         Raises:
             InvalidParameter: for a scaled factorisation of more than 65,536 steps, which takes `variance` for
