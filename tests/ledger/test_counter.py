@@ -19,7 +19,7 @@ READS = {
     *("analyst", "balance", "datasets", "entries", "export", "given"),
     *("is_open", "recall", "spare", "verify", "whose"),
 }
-PAYS = {"close", "count_read", "debit", "record", "refuse_several", "register", "resume", "turn"}
+PAYS = {"close", "count_read", "debit", "record", "refuse_several", "register", "resume", "series", "turn"}
 ACTS = {
     "raise_budget": lambda steward: steward.raise_budget("visits", Budget(3), reason="more"),
     "close_budget": lambda steward: steward.close_budget("visits", reason="over"),
@@ -59,12 +59,15 @@ def given(counter):
     right = counter.debit("visits", TENTH, fingerprint="q")
     counter.record(right, b"7")
     fit = counter.debit("visits", TENTH, fingerprint="fit", resumable=True)
+    series = counter.debit("visits", TENTH, fingerprint="daily", points=2).receipt
     return [
         counter,
         right,
         fit,
         fit.block("1/2"),
         counter.resume("visits", "fit"),
+        counter.series.right(series, 0, ("q",)),
+        counter.series.begun("visits", "daily", "ada"),
         counter.balance("visits"),
         counter.balance("visits", "ada"),
         counter.datasets(),

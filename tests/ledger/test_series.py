@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch, LedgerTampered
-from sfumato.ledger import Steward
+from sfumato.ledger import Counter, Steward
 from sfumato.loss import PureLoss
 
 
@@ -100,6 +100,52 @@ def test_a_closed_budget_ends_it(place):
             ledger.series.right(receipt, 0, ("q",))
         with pytest.raises(AccessDenied):
             ledger.series.record(right, 0, b"x")
+
+
+def test_an_analyst_has_no_series_of_others(place):
+    with place.made() as ledger:
+        own, other = (begin(Counter(ledger, name)) for name in ("Ada", "bob"))
+        nobodys = begin(ledger)
+        for receipt in (own, other, nobodys):
+            take(ledger, receipt, 0)  # the steward's ledger has all
+        ada = Counter(ledger, "ada").series
+        assert ada.points(own) == [b"point 0"]
+        assert [each.number for each in ada.begun("visits", "daily", "ada")] == [own.number]
+        for receipt in (other, nobodys):
+            acts = (
+                lambda receipt=receipt: ada.points(receipt),
+                lambda receipt=receipt: ada.length(receipt),
+                lambda receipt=receipt: ada.secret(receipt),
+                lambda receipt=receipt: ada.right(receipt, 1, ("q",)),
+                lambda receipt=receipt: ada.record(ledger.series.right(receipt, 1, ("q",)), 1, b"x"),
+            )
+            for act in acts:
+                with pytest.raises(AccessDenied, match="series of 'ada' and no others"):
+                    act()
+        for name in ("bob", None):
+            with pytest.raises(AccessDenied, match="and no others"):
+                ada.begun("visits", "daily", name)
+
+
+def test_a_revoked_analyst_has_no_more_points(place):
+    with place.made() as ledger:
+        counter = Counter(ledger, "ada")
+        receipt = begin(counter)
+        take(counter, receipt, 0)
+        Steward(ledger).revoke("visits", "ada", reason="left")
+        with pytest.raises(AccessDenied, match="may no longer ask"):
+            take(counter, receipt, 1)
+
+
+def test_a_dataset_that_is_declared_anew_gives_no_more_points_to_who_knew_the_old_one(place):
+    with place.made() as ledger:
+        (known,) = ledger.datasets()
+        receipt = begin(ledger, known=known)
+        ledger.series.record(ledger.series.right(receipt, 0, ("q",), known=known), 0, b"x")
+        Steward(ledger).redeclare("visits", {"unit": "row", "version": 2}, reason="wider")
+        with pytest.raises(LedgerMismatch, match="declared otherwise"):
+            ledger.series.right(receipt, 1, ("q",), known=known)
+        assert ledger.verify().ok
 
 
 def test_a_receipt_that_was_changed_opens_no_series(place):

@@ -383,8 +383,8 @@ class Counter:
 
     @property
     def series(self) -> SeriesOf:
-        """The series that were paid for in advance."""
-        return SeriesOf(self._journal)
+        """The series that were paid for in advance: its analyst's, or on the steward's ledger all."""
+        return SeriesOf(self._journal, self._analyst)
 
     @contextlib.contextmanager
     def turn(self, dataset: str, fingerprint: str) -> Iterator[None]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from sfumato.errors import BudgetExceeded, LedgerMismatch, LedgerTampered
+from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch, LedgerTampered
 from sfumato.ledger.book import Book
 from sfumato.ledger.chain import Row
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.names import alike
-from sfumato.ledger.receipt import Receipt
+from sfumato.ledger.receipt import Dataset, Receipt
 from sfumato.ledger.right import Right, granted
 from sfumato.ledger.rules import account_of
 
@@ -26,16 +26,24 @@ class SeriesOf:
         Claim: of each point of a series at most one answer is ever on record, in order, and none beyond what
         was paid for; and none is lost. A point is recorded within one transaction that knows how many there
         are, durable and anchored before it returns. Until then nothing of it was shown, so that a process
-        which is killed before it leaves a point that is read again, by whoever goes on.
+        which is killed before it leaves a point that is read again, by whoever goes on. An analyst's counter
+        has that analyst's series and no others, and reads for a point only while the dataset is declared as
+        it was when the reader's session was opened.
     """
 
-    __slots__ = ("_journal",)
+    __slots__ = ("_analyst", "_journal")
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, journal: Journal, analyst: str | None = None) -> None:
+        """Those of an analyst; None: all, as the steward's ledger has them."""
+        self._journal, self._analyst = journal, analyst
 
     def begun(self, dataset: str, fingerprint: str, analyst: str | None) -> list[Receipt]:
-        """The debits of an analyst for this series, newest first."""
+        """The debits of an analyst for this series, newest first.
+
+        Raises:
+            AccessDenied: for another analyst than the counter's.
+        """
+        self._refuse_others(analyst)
         with self._journal.reading():
             return [
                 Receipt.of(self._journal.row(row.number))
@@ -56,17 +64,28 @@ class SeriesOf:
         row = self._row(receipt)
         return bytes.fromhex(self._journal.chain.seal(_PURPOSE, f"{row.number} {row.mac.hex()}"))
 
-    def right(self, receipt: Receipt, point: int, reads: Iterable[str]) -> Right:
+    def right(
+        self, receipt: Receipt, point: int, reads: Iterable[str], *, known: Dataset | None = None
+    ) -> Right:
         """The right to read for the next point.
+
+        Args:
+            receipt: Of the debit that paid for the series.
+            point: Which point.
+            reads: The fingerprints of what it lets this process read, once each.
+            known: The dataset as the reader's session has it; None: whatever is on record will do.
 
         Raises:
             AccessDenied: if the budget is closed or the analyst revoked.
             BudgetExceeded: for a point beyond the last one that was paid for.
-            LedgerMismatch: if another point is next.
+            LedgerMismatch: if another point is next, or the dataset was declared anew since it was `known`.
         """
         with self._journal.reading() as book:
             row = self._row(receipt)
-            account_of(book, row.dataset).refuse_closed(row.analyst)
+            account = account_of(book, row.dataset)
+            account.refuse_closed(row.analyst)
+            if known is not None:
+                account.refuse_stale(known)
             _refuse(row, point, _length(book, row))
         return granted(Receipt.of(row), reads)
 
@@ -124,7 +143,14 @@ class SeriesOf:
         row = self._journal.row(receipt.number)
         if row.mac.hex() != receipt.mac or not horizon_of(row):
             raise LedgerMismatch("This receipt is not of a series on this ledger.")
+        self._refuse_others(row.analyst)
         return row
+
+    def _refuse_others(self, analyst: str | None) -> None:
+        if self._analyst is not None and alike(analyst or "") != alike(self._analyst):
+            raise AccessDenied(
+                f"This session has the series of {self._analyst!r} and no others: ask for one of your own."
+            )
 
 
 def horizon_of(row: Row) -> int:
