@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 import pytest
 
+from float_keys import compare_keys
 from postgres_engine import FilledPostgres, shared
 from prepared_places import DuckDBPlace, PostgresPlace, portable_duckdb
 from same_questions import IDS as ALL_IDS
@@ -59,6 +60,12 @@ def test_prepared_tables_have_the_same_integers(tmp_path, many):
 def test_many_random_questions_have_the_same_integers(other, part):
     keeps_to(compare_queries(ENGINES[other], f"many {part}", 1000, ids=IDS[other]), 600)
     keeps_to(compare_shapes(ENGINES[other], f"many {part}", 20, ids=IDS[other]), 350)
+
+
+@pytest.mark.parametrize("other", sorted(ENGINES))
+def test_zeros_of_both_signs_are_one_key_and_so_are_all_nan(other):
+    with ENGINES[other]() as engine:  # type: ignore[attr-defined]
+        keeps_to(compare_keys(engine, "few", 60), 40)
 
 
 @pytest.mark.parametrize("how_many", [12, pytest.param(400, marks=pytest.mark.stats)])

@@ -25,6 +25,7 @@ from sqlglot import parse_one
 import sfumato as sf
 import spark
 from commands import invoke
+from float_keys import compare_keys
 from neighbours import _questions
 from prepared_places import LAWS, DuckDBPlace, SparkPlace, portable_duckdb
 from prepared_places import made as to_folder
@@ -231,6 +232,13 @@ def test_random_questions_have_the_same_integers(one):
     answered, wrong = differing(one, "spark", 40)
     assert wrong == []
     assert answered >= 12
+
+
+@pytest.mark.parametrize("many", [12, pytest.param(200, marks=pytest.mark.stats)])
+def test_zeros_of_both_signs_are_one_key_and_so_are_all_nan(one, many):
+    found = compare_keys(one, "few", many)
+    assert found.different == []
+    assert found.answered >= many // 2
 
 
 @pytest.mark.stats

@@ -13,7 +13,7 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,6 +47,7 @@ __all__ = [
     "compare_shapes",
     "compare_unread",
     "dressed",
+    "same_integers",
 ]
 
 SHAPES = sorted(set(FORMS) - {"prepared", "grouped"})
@@ -143,7 +144,7 @@ def compare_prepared(
                 question = make_shape(draw, form)
                 text = _worded(question.text, letters)
                 total.asked += 1
-                total.different += _one(vaults, replace(question, text=text), draw, total)
+                total.different += same_integers(vaults, replace(question, text=text), draw, total)
     return total
 
 
@@ -198,14 +199,20 @@ def _compare(
             question = make_query(draw, tables[form], plain=True) if people else make_shape(draw, form)
             text = _worded(question.text, letters)
             total.asked += 1
-            total.different += _one(vaults, replace(question, text=text), draw, total)
+            total.different += same_integers(vaults, replace(question, text=text), draw, total)
 
 
 def _worded(text: str, letters: Mapping[str, str]) -> str:
     return _QUOTED.sub(lambda found: f"'{letters.get(found[1], found[1])}'", text)
 
 
-def _one(vaults: list[Vault], asked: Asked, draw: random.Random, total: Compared) -> Iterator[str]:
+def same_integers(
+    vaults: Sequence[Vault],
+    asked: Asked,
+    draw: random.Random,
+    total: Compared,
+) -> Iterator[str]:
+    """Ask one question of two vaults, and tell where the integers are not the same."""
     tables, dialect = vaults[0]._tables, vaults[1]._engine.dialect
     try:
         report, questions = _questions(asked, tables)
@@ -263,9 +270,8 @@ def plain(found: pa.Table) -> list[list[str]]:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, int | decimal.Decimal) and not isinstance(value, bool):
-        return str(int(value))
-    return repr(value + 0.0 if isinstance(value, float) else value)
+    whole = value.is_integer() if isinstance(value, float) else isinstance(value, int | decimal.Decimal)
+    return str(int(value)) if whole and not isinstance(value, bool) else repr(value)
 
 
 # Clothes ---------------------------------------------------------------------------------------------------

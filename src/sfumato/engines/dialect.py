@@ -123,7 +123,12 @@ class Dialect:
 
     def comparable(self, value: exp.Expr) -> exp.Expr:
         """A double as comparisons must see it."""
-        return value if self.ordered == "{0}" else filled(self.ordered, self.writer, (value,))
+        return value if self.compares_alike else filled(self.ordered, self.writer, (value,))
+
+    @property
+    def compares_alike(self) -> bool:
+        """Whether comparisons, lists and groups see doubles as `ordered` says without it."""
+        return self.ordered == "{0}"
 
     def total(self, value: exp.Expr) -> exp.Expr:
         """The exact sum of integers."""

@@ -97,7 +97,8 @@ _DAY_AS_TEXT = (  # as DuckDB writes days beyond four digits, with the two that 
     f"THEN LPAD({_YEAR}, GREATEST(4, LENGTH({_YEAR})), '0') || RIGHT(t, 6) || ' (BC)' ELSE t END"
 )
 _NUMBER = r"^[ \\t-\\r]*[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?[ \\t-\\r]*$"
-_NAMED = r"^[+-]?(?i)(nan|inf|infinity)$"
+_NAMED = r"^[ \\t-\\r]*[+-]?(?i)(inf|infinity)[ \\t-\\r]*$"
+_NO_NUMBER = r"^[ \\t-\\r]*[+-]?(?i)nan[ \\t-\\r]*$"  # Spark knows none with a sign
 _ISO_DAY = "^[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]$"  # braces would be places of arguments
 _DOUBLE_AS_TEXT = (  # from Java's form to DuckDB's, as `PORTABLE` says it: t is Java's text
     "CASE WHEN t = 'NaN' THEN 'nan' WHEN t = 'Infinity' THEN 'inf' WHEN t = '-Infinity' THEN '-inf' "
@@ -217,7 +218,8 @@ _FORMS: dict[str, Template] = {
     "to_float": _let(
         "{0}",
         f"CASE WHEN TYPEOF(v) <> 'string' OR CAST(v AS STRING) RLIKE '{_NUMBER}' "
-        f"OR CAST(v AS STRING) RLIKE '{_NAMED}' THEN TRY_CAST(v AS DOUBLE) END",
+        f"OR CAST(v AS STRING) RLIKE '{_NAMED}' THEN TRY_CAST(v AS DOUBLE) "
+        f"WHEN CAST(v AS STRING) RLIKE '{_NO_NUMBER}' THEN {_NAN} END",
     ),
     "power": _both(_POWER),
     "to_integer": _let("{0}", _INTEGER),

@@ -22,6 +22,7 @@ from sfumato.sql.write.constants import constant_node
 __all__ = ["is_in"]
 
 _FEW = 64  # so many are written out, whatever they are
+_EXACT = 2**53  # whole numbers below are doubles
 _KINDS = {int: "integer", float: "float", str: "text", datetime.date: "date"}
 _MARKS = "\x1f\x1e\x1d\x1c"  # of which one is in none of the texts
 
@@ -38,10 +39,18 @@ def is_in(value: exp.Expr, constants: Sequence[Any], dialect: Dialect) -> exp.Ex
         QueryRefused: for a constant that no engine can hold.
     """
     constants = [_plain(constant) for constant in constants]
+    if not dialect.compares_alike and _has_zero(constants):
+        value = dialect.comparable(value)
     rows = _rows(constants, dialect) if len(constants) > _FEW else None
     if rows is None:
         return exp.In(this=value, expressions=[constant_node(constant) for constant in constants])
     return exp.In(this=value, query=rows)
+
+
+def _has_zero(constants: Sequence[Any]) -> bool:
+    """Whether there is one among small numbers: what is compared may be a zero with a sign."""
+    small = all(type(constant) in (int, float) and abs(constant) < _EXACT for constant in constants)
+    return small and 0 in constants
 
 
 def _plain(constant: Any) -> Any:

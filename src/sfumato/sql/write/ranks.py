@@ -22,12 +22,21 @@ __all__ = ["guard", "keys_of"]
 
 
 def keys_of(measured: Measured, columns: Mapping[str, Facts], dialect: Dialect) -> list[Typed]:
-    """The keys of a question; in one form for the same value where they are not public."""
+    """The keys of a question: in one form for the same value; public ones as comparisons must see them."""
     keys = [typed(key.expression, columns, dialect) for key in measured.keys]
     return [
-        canonical(value, dialect) if key.found or measured.is_open else value
+        canonical(value, dialect) if key.found or measured.is_open else _compared(value, dialect)
         for key, value in zip(measured.keys, keys, strict=True)
     ]
+
+
+def _compared(value: Typed, dialect: Dialect) -> Typed:
+    """A value that a list has: zeros of both signs are in one group, on each engine."""
+    if dialect.compares_alike:
+        return value
+    if value.kind == "integer":
+        return canonical(value, dialect)
+    return Typed(dialect.comparable(value.sql), value.kind) if value.kind == "float" else value
 
 
 def guard(measured: Measured, tables: Readable | Mapping[str, Any], dialect: Dialect) -> exp.Select | None:
