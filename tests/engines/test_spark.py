@@ -57,6 +57,7 @@ from sfumato.testing import check_engine, exact
 from sfumato.testing.calls import accepted, check, inside, nasty
 from sfumato.testing.engines import engine_faults
 from unlucky import AsTheyAre, Broken, Unlucky
+from windows_of_time import check_windows
 
 pytestmark = pytest.mark.slow  # the first one starts Spark
 DIFFERENT = frozenset().union(*SPARK.different.values())
@@ -1047,3 +1048,8 @@ def test_random_questions_of_prepared_tables_have_the_same_integers(one, tmp_pat
         found = compare_prepared(places, "few", 12, ids={"bytes", "zoned"})
     assert found.different == []
     assert found.answered >= 20
+
+
+@pytest.mark.parametrize("kind", ["text", "decimal"])
+def test_units_are_pairs_of_an_id_and_a_window(one, kind):
+    check_windows(one, kind, ["week", 30])

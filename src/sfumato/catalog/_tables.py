@@ -24,6 +24,7 @@ from sfumato.schema.classify import ROLES, Role
 __all__ = ["read_tables", "settle"]
 
 _BOUNDS = ("max_groups", "max_rows", "adjacency", "ceiling")
+_WINDOWS = ("window", "time")
 _OF_PUBLIC = ("public", "source", "key", "version", "columns", "csv")
 
 
@@ -173,7 +174,7 @@ def _unit(section: Mapping[str, Any], where: str) -> PrivacyUnit:
                 f'{where}: with unit = "row" each unit is one row in one group; leave {extra[0]} out.'
             )
         return PrivacyUnit.row(**settings)
-    return PrivacyUnit(column, **settings)
+    return PrivacyUnit(column, **settings, **{key: section[key] for key in _WINDOWS if key in section})
 
 
 def _via(unit: Mapping[str, Any], beside: Mapping[str, Any], where: str) -> PrivacyUnit:

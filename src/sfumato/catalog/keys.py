@@ -71,6 +71,8 @@ KEYS: dict[str, dict[str, str]] = {
         "max_rows": 'how many rows one unit weighs in all, or "auto": a profile chooses it',
         "ceiling": "the most rows that a unit is taken to have where it is said what limits cut away (1000)",
         "adjacency": '"add-remove" (the default) or "exchange"',
+        "window": 'protect each "day", "week", "month", "quarter", "year" or number of days by itself',
+        "time": "the column of dates or timestamps that says in which window a row is",
         "dataset": "whose budget it draws on; tables about the same people share one",
         "version": "your word for the state of the data",
         "size": "about how many units there are, if that is public",

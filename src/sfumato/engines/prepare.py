@@ -194,6 +194,10 @@ def _unit_of(table: PrivateTable) -> str:
         raise InvalidParameter(
             f"The units of {table.name} are named in another table; write them to a column of its own first."
         )
+    if table.unit.window is not None:
+        raise InvalidParameter(
+            f"The units of {table.name} are windows of time, which cannot be prepared yet."
+        )
     if table.unit.column is None:
         raise InvalidParameter(f"Each row of {table.name} is a unit: there is nothing to prepare.")
     return table.unit.column

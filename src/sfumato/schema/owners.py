@@ -111,6 +111,11 @@ def _check_link(table: PrivateTable, owner: PrivateTable) -> None:
             f"{_unit(table)} is via {owner.name}, whose unit is the row; name the column of its ids instead: "
             f'PrivacyUnit("{unit.on[0][1]}").'
         )
+    if owner.unit.window is not None:
+        raise InvalidParameter(
+            f"{_unit(table)} is via {owner.name}, whose units are windows of time: which window a row of "
+            f"{table.name} is in would not be known. Declare the id in {table.name} itself."
+        )
     if unit.adjacency != owner.unit.adjacency:
         raise InvalidParameter(
             f"{table.name} has adjacency {unit.adjacency!r} and its owner {owner.name} "

@@ -73,6 +73,7 @@ class PrivateTable:
         columns = _columns(schema)
         if unit.is_via and any(column.casefold() == str(unit.column).casefold() for column in columns):
             raise InvalidParameter(f'The name "{unit.column}" is kept for the unit; rename that column.')
+        unit = _timed(unit, columns)
         assign(self, name=_name(name), source=source, unit=unit, dataset=str(dataset or name))
         assign(self, schema=MappingProxyType(columns))
         about = None if size is None else as_integer(size, "size")
@@ -166,6 +167,21 @@ class PublicTable:
             "key": list(self.key),
             "version": self.version,
         }
+
+
+def _timed(unit: PrivacyUnit, columns: Mapping[str, ColumnType]) -> PrivacyUnit:
+    """The unit with the column that decides its windows: the only one of its kind if none is named."""
+    if unit.window is None:
+        return unit
+    times = [name for name, kind in columns.items() if kind.kind in ("date", "timestamp")]
+    if unit.time is None and len(times) == 1:
+        return unit.timed(times[0])
+    if unit.time in times:
+        return unit
+    listed = ", ".join(times) or "none is declared"
+    raise InvalidParameter(
+        f"time must name a column of dates or timestamps, which decides windows: {listed}."
+    )
 
 
 def _name(name: object) -> str:

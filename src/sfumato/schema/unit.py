@@ -14,6 +14,9 @@ __all__ = ["Adjacency", "PrivacyUnit"]
 
 Adjacency: TypeAlias = Literal["add-remove", "exchange"]
 
+WINDOWS = ("day", "week", "month", "quarter", "year")
+"""The windows of a calendar that a unit may have."""
+
 CEILING = 1_000
 """The most rows that a unit is taken to have, unless something else is declared."""
 
@@ -38,6 +41,11 @@ class PrivacyUnit:
         auto: Whether a profile of how many rows units have chooses `max_rows` for each question.
         ceiling: The most rows that a unit is taken to have where it is said what a limit cuts away; more are
             just as private.
+        window: Each "day", "week", "month", "quarter" or "year" of a unit, or so many days of it, is a unit
+            by itself; None: all its rows together are. Whoever is in the data for ten windows may lose ten
+            times what one of them loses.
+        time: The column of dates or timestamps (in UTC) that says in which window a row is; a row without
+            belongs to nobody, and counts nowhere.
     """
 
     column: str | None
@@ -48,6 +56,8 @@ class PrivacyUnit:
     on: tuple[tuple[str, str], ...]
     auto: bool
     ceiling: int
+    window: str | int | None
+    time: str | None
 
     def __init__(
         self,
@@ -57,10 +67,12 @@ class PrivacyUnit:
         max_rows: int | Literal["auto"] | None = None,
         adjacency: Adjacency = "add-remove",
         ceiling: int = CEILING,
+        window: str | int | None = None,
+        time: str | None = None,
     ) -> None:
         if not isinstance(column, str) or not column:
             raise InvalidParameter("PrivacyUnit takes the name of a column; for rows use PrivacyUnit.row().")
-        _fill(self, column, max_groups, max_rows, adjacency, ceiling=ceiling)
+        _fill(self, column, max_groups, max_rows, adjacency, ceiling=ceiling, window=window, time=time)
 
     @classmethod
     def row(cls, *, adjacency: Adjacency = "add-remove") -> PrivacyUnit:
@@ -117,6 +129,26 @@ class PrivacyUnit:
         return self.table is not None
 
     @property
+    def span(self) -> str:
+        """How long a window is, in words: `month`, `30 days`; empty where there is none."""
+        return f"{self.window} days" if isinstance(self.window, int) else self.window or ""
+
+    def timed(self, time: str) -> PrivacyUnit:
+        """The unit whose windows are decided by this column."""
+        unit = PrivacyUnit.__new__(PrivacyUnit)
+        _fill(
+            unit,
+            self.column,
+            self.max_groups,
+            "auto" if self.auto else self.max_rows,
+            self.adjacency,
+            ceiling=self.ceiling,
+            window=self.window,
+            time=time,
+        )
+        return unit
+
+    @property
     def is_plain(self) -> bool:
         """Whether its limits are fixed, and nothing else is said: as in a question."""
         return not self.auto and self.ceiling == CEILING
@@ -124,7 +156,17 @@ class PrivacyUnit:
     def limited(self, max_groups: int, max_rows: int) -> PrivacyUnit:
         """The unit with the limits of one question."""
         unit = PrivacyUnit.__new__(PrivacyUnit)
-        _fill(unit, self.column, max_groups, max_rows, self.adjacency, table=self.table, on=self.on)
+        _fill(
+            unit,
+            self.column,
+            max_groups,
+            max_rows,
+            self.adjacency,
+            table=self.table,
+            on=self.on,
+            window=self.window,
+            time=self.time,
+        )
         return unit
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,6 +178,7 @@ class PrivacyUnit:
             "adjacency": self.adjacency,
         }
         data |= {"table": self.table, "on": self.on} if self.is_via else {}
+        data |= {} if self.window is None else {"window": self.window, "time": self.time}
         return data | ({"ceiling": self.ceiling} if self.ceiling != CEILING else {})
 
     @classmethod
@@ -151,13 +194,17 @@ class PrivacyUnit:
             return cls.via(data["table"], on=data.get("on", ()), adjacency=adjacency, **bounds)
         if data.get("column") is None:
             return cls.row(adjacency=adjacency)
-        return cls(data["column"], adjacency=adjacency, **bounds)
+        window, time = data.get("window"), data.get("time")
+        return cls(data["column"], adjacency=adjacency, window=window, time=time, **bounds)
 
     def __repr__(self) -> str:
         return f"PrivacyUnit({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
 
     def __str__(self) -> str:
-        return "one row" if self.column is None else f"one {self.column}"
+        if self.column is None:
+            return "one row"
+        within = f" in {self.span}" if isinstance(self.window, int) else f" in one {self.span}"
+        return f"one {self.column}{within if self.window is not None else ''}"
 
 
 def _fill(
@@ -170,6 +217,8 @@ def _fill(
     table: str | None = None,
     on: tuple[tuple[str, str], ...] = (),
     ceiling: int = CEILING,
+    window: str | int | None = None,
+    time: str | None = None,
 ) -> None:
     groups = _few(max_groups, "max_groups")
     auto = isinstance(max_rows, str)
@@ -178,6 +227,9 @@ def _fill(
     rows = groups if max_rows is None or isinstance(max_rows, str) else _few(max_rows, "max_rows")
     assign(unit, column=column, max_groups=groups, max_rows=rows, adjacency=_adjacency(adjacency))
     assign(unit, table=table, on=on, auto=auto, ceiling=_few(ceiling, "ceiling"))
+    if time is not None and (window is None or not isinstance(time, str)):
+        raise InvalidParameter('time names the column that decides windows: window="month", time="day".')
+    assign(unit, window=_window(window), time=time)
 
 
 def _pairs(on: object) -> tuple[tuple[str, str], ...]:
@@ -202,6 +254,14 @@ def _pairs(on: object) -> tuple[tuple[str, str], ...]:
         if len({name.casefold() for name in side}) != len(side):
             raise InvalidParameter("on: a column is given twice.")
     return tuple(sorted((here, there) for here, there in pairs))
+
+
+def _window(value: str | int | None) -> str | int | None:
+    if value is None or (isinstance(value, str) and value in WINDOWS):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 36_525:
+        return value
+    raise InvalidParameter(f"window is one of {', '.join(WINDOWS)}, or a number of days up to 36525.")
 
 
 def _few(value: int, name: str) -> int:

@@ -81,6 +81,12 @@ def attach(engine: Engine, tables: Sequence[PrivateTable | PublicTable], *, whol
     for together in members.values():
         _check_ids(engine, together)
     ranked = [table.name for table in private if engine.is_prepared(table.name)]
+    for table in private:
+        if table.name in ranked and table.unit.window is not None:
+            raise SourceUnusable(
+                f"{table.name} was prepared for units without windows of time: attach the table that it was "
+                "made of."
+            )
     groupings = {name: engine.grouping(name) for name in ranked}
     unread = {table.name: engine.unread(table.name) for table in private}
     return Attached(
@@ -98,17 +104,18 @@ def _by_dataset(tables: Sequence[PrivateTable]) -> dict[str, list[PrivateTable]]
 def declaration_of(members: Sequence[PrivateTable]) -> dict[str, Any]:
     """What the ledger keeps on record: whose privacy, which bounds, which state of the data."""
     roots = [owners(table, members)[-1] for table in members]
-    units = {(root.unit.column, root.unit.adjacency) for root in roots}
+    units = {(root.unit.column, root.unit.adjacency, root.unit.window) for root in roots}
     if len(units) > 1:
         raise InvalidParameter("Tables that share a dataset must protect the same unit.")
-    column, adjacency = units.pop()
+    column, adjacency, window = units.pop()
     return {
-        "unit": {"column": column, "adjacency": adjacency},
+        "unit": {"column": column, "adjacency": adjacency} | ({"window": window} if window else {}),
         "schema": {
             table.name: {
                 "max_groups": table.unit.max_groups,
                 "max_rows": "auto" if table.unit.auto else table.unit.max_rows,
                 "columns": {name: kind.to_dict() for name, kind in table.schema.items()},
+                **({"time": table.unit.time} if window else {}),
                 **(
                     {"via": {"table": table.unit.table, "on": [list(pair) for pair in table.unit.on]}}
                     if table.unit.is_via

@@ -22,6 +22,7 @@ from sfumato.plan.questions.listed import check_listed
 from sfumato.plan.questions.needs import ready
 from sfumato.plan.questions.terms import Col
 from sfumato.plan.questions.unbounded import FALLBACK, bounded
+from sfumato.plan.questions.windowing import check_windows
 from sfumato.plan.shaping import first, keep, put_in_order
 from sfumato.purchase import Forecast, Purchase, summed
 from sfumato.render import is_text
@@ -79,6 +80,7 @@ class Query(NotAList):
         if not all(map(is_text, names)):
             raise QueryRefused("A column's name holds half a character.", "Give it another name.")
         check_listed(report.child, session.tables)
+        check_windows(report.child.source, session.tables)
         self._session, self._asking, self.text = session, asking, text
 
     @property

@@ -10,11 +10,14 @@ from sfumato._dataclasses import dataclass
 from sfumato.engines._paths import literal
 from sfumato.engines._tables import raw_column
 from sfumato.engines.base import UNIT_COLUMN, pointer_column
+from sfumato.engines.dialect import DUCKDB
 from sfumato.engines.running import run
 from sfumato.engines.scans import quoted
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.numeric.moments import seconds_of
+from sfumato.plan.questions.sources import Scan
 from sfumato.schema import ColumnType, Date, Enum, Float, Int, PrivateTable, Text, Time, Timestamp
+from sfumato.sql.write.sources import lower_source
 from sfumato.validation import patterns
 
 __all__ = [
@@ -203,6 +206,9 @@ def look_like(
 def _owned(chain: Sequence[PrivateTable], column: str | None = None) -> str:
     """Each row of the first table with the id of its owner; NULL where it reaches none."""
     shown = "" if column is None else f", a0.{quoted(column)} AS v"
+    if chain[0].unit.window is not None:
+        rows = lower_source(Scan(chain[0].name), {chain[0].name: chain[0]}, DUCKDB)
+        return f"SELECT a0.{quoted(UNIT_COLUMN)} AS u{shown} FROM (SELECT * FROM {DUCKDB.text(rows)}) AS a0"
     text = f"FROM {quoted(chain[0].name)} AS a0"
     for place, (here, there) in enumerate(itertools.pairwise(chain)):
         pairs = " AND ".join(

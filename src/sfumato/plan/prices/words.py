@@ -197,6 +197,12 @@ def unit_notes(
         notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
     else:
         notes += bounding.notes(unit, keyed=keyed, rows=rows, units=units)
+    if read.unit.window is not None:
+        anew = "; each is counted anew in every one of them" if units else ""
+        notes.append(
+            f"Protects {read.unit}, not a lifetime: whoever is in the data for 12 times as long may lose 12 "
+            f"times this price{anew}."
+        )
     if is_exchange(unit):
         notes.append("Protects what a unit's rows say (exchange), not whether the unit is in the table.")
     return notes
@@ -206,6 +212,5 @@ def spoken(unit: PrivacyUnit, read: Rows) -> PrivacyUnit:
     """The unit under the name that people know it by, also where another table names it."""
     if unit.column is None or read.owner is None:
         return unit
-    return PrivacyUnit(
-        read.owner, max_groups=unit.max_groups, max_rows=unit.max_rows, adjacency=unit.adjacency
-    )
+    name = str(unit).removeprefix("one ") if unit.window is not None else read.owner
+    return PrivacyUnit(name, max_groups=unit.max_groups, max_rows=unit.max_rows, adjacency=unit.adjacency)

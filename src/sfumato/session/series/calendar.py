@@ -14,12 +14,13 @@ from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Call, Column, Expression, columns_of
 from sfumato.plan.expressions.written import written
 
-__all__ = ["Calendar", "Value", "calendar_of", "every_of", "zone_of"]
+__all__ = ["Calendar", "Value", "calendar_of", "every_of", "meets", "zone_of"]
 
 Value: TypeAlias = datetime.date | datetime.datetime | int
 
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _SECONDS = {"minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
+_PER_DAY = {"minute": 1440, "hour": 24, "day": 1}
 _CALL_IT = "Group by a date, by DATE_TRUNC('month', date), or by a whole number that counts steps."
 
 
@@ -95,6 +96,32 @@ class Calendar:
     def spoken(self, step: int) -> str:
         """A step's key as text."""
         return str(self.value(step))
+
+
+_LONGEST = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}  # days
+_SHORTEST = {"week": 7, "month": 28, "quarter": 90, "year": 365}
+_WITHIN = {  # how many of the one are in the other at most, where none is in two of them
+    **{(inner, outer): _LONGEST[outer] * many for outer in _LONGEST for inner, many in _PER_DAY.items()},
+    **{(same, same): 1 for same in _LONGEST},
+    **{(outer, "day"): 1 for outer in _LONGEST},
+    ("month", "quarter"): 3,
+    ("month", "year"): 12,
+    ("quarter", "year"): 4,
+    ("quarter", "month"): 1,
+    ("year", "month"): 1,
+    ("year", "quarter"): 1,
+}
+
+
+def meets(window: str | int, every: str) -> int:
+    """How many steps a window of time can have days in, at most."""
+    if isinstance(window, int):
+        if every in _PER_DAY:
+            return window * _PER_DAY[every]
+        return (window - 2) // _SHORTEST[every] + 2 if window > 1 else 1
+    if (every, window) in _WITHIN:
+        return _WITHIN[every, window]
+    return (_LONGEST[window] - 2) // _SHORTEST[every] + 2
 
 
 def every_of(expression: Expression, columns: Mapping[str, Facts]) -> str | None:

@@ -17,9 +17,11 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.mechanisms import Gaussian
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.nodes import Key
-from sfumato.session.series.calendar import Calendar, calendar_of, every_of
+from sfumato.plan.questions.windowing import is_time_of
+from sfumato.session.series.calendar import Calendar, calendar_of, every_of, meets
 
 if TYPE_CHECKING:
+    from sfumato.plan.expressions.tree import Expression
     from sfumato.plan.prices.plan import Plan
     from sfumato.plan.prices.quoting import Quote
     from sfumato.schema import PrivacyUnit
@@ -77,9 +79,19 @@ def stepped(plan: Plan, place: int, calendar: Calendar, step: int) -> Plan:
     return plan.asking(keys=keys)
 
 
-def touches_of(unit: PrivacyUnit, horizon: int) -> int:
-    """In how many steps one unit can be, at most."""
-    return 1 if unit.is_row else horizon
+def touches_of(unit: PrivacyUnit, time: Expression, every: str, horizon: int) -> int:
+    """In how many steps one unit can be, at most.
+
+    Privacy:
+        A row is in one step. The rows of a unit's window are in the steps that meet the window, if both are
+        decided by the same column; those of a unit without windows, and where time is something else, can be
+        in all of them.
+    """
+    if unit.is_row:
+        return 1
+    if unit.window is None or not is_time_of(unit, time):
+        return horizon
+    return min(meets(unit.window, every), horizon)
 
 
 @dataclass(frozen=True)
@@ -171,11 +183,11 @@ def _deviation(noise: Continual, weights: bytes) -> float:
     return noise.deviation(np.frombuffer(weights))
 
 
-def choice_of(unit: PrivacyUnit, horizon: int, of: Of, length: int | None) -> Choice:
+def choice_of(touches: int, horizon: int, of: Of, length: int | None) -> Choice:
     """How the noise of the steps should hang together, by expected error."""
     if of not in ("running", "window", "steps"):
         raise InvalidParameter('of is "running", "window" or "steps".')
-    return candidates(horizon, touches=touches_of(unit, horizon), want=of, window=length)[0]
+    return candidates(horizon, touches=touches, want=of, window=length)[0]
 
 
 def calendar_in(plan: Plan, place: int, start: object, zone: str) -> Calendar:

@@ -22,7 +22,7 @@ from sfumato.session.payload import Answer
 from sfumato.session.release import Release
 from sfumato.session.series.calendar import Value
 from sfumato.session.series.points import Courses, Point
-from sfumato.session.series.pricing import Of, Pricing, calendar_in, choice_of, stepped, time_key
+from sfumato.session.series.pricing import Of, Pricing, calendar_in, choice_of, stepped, time_key, touches_of
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
@@ -67,7 +67,8 @@ def opened(
     place = time_key(plan)
     calendar = calendar_in(plan, place, start, zone)
     calendar.value(steps)  # refuses what ends beyond all calendars
-    choice = choice_of(plan.rows.unit, steps, of, window)
+    time = report.child.keys[place].expression
+    choice = choice_of(touches_of(plan.rows.unit, time, calendar.every, steps), steps, of, window)
     first = query.about(stepped(plan, place, calendar, 0))
     quote = first.quoted_once(epsilon, delta=delta, mechanism="gaussian")
     if quote.extras or quote.selections:

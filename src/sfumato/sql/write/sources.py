@@ -28,6 +28,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.questions.relations import block_facts, is_single, source_facts
 from sfumato.plan.questions.sources import Block, Joined, PerUnit, Public, Scan, Source, United, Windowed
+from sfumato.plan.questions.windowing import window_of
 from sfumato.schema import Kind, PrivateTable, PublicTable, owners
 from sfumato.sql.write.per_unit import refined, select_per_unit, where
 from sfumato.sql.write.pieces import check_names, column, has_id, select, subquery, table
@@ -56,7 +57,7 @@ def lower_source(source: Source, tables: Mapping[str, Any], dialect: Dialect) ->
         QueryRefused: for ill-typed expressions.
     """
     if isinstance(source, Scan):  # whatever reads one table alone looks at each row by itself
-        return _scan(source, tables)
+        return _scan(source, tables, dialect)
     return _lowered(source, tables, dialect)
 
 
@@ -129,8 +130,8 @@ def _rows(block: Block) -> Source:
     return block.source
 
 
-def _scan(source: Scan, tables: Mapping[str, Any]) -> exp.Expr:
-    """The table, or its rows joined along the chain that leads to their owners.
+def _scan(source: Scan, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
+    """The table, or its rows joined along the chain that leads to their owners, or with units in windows.
 
     Privacy:
         A row belongs to each id that it reaches, and to none otherwise: see `schema.owners`. No pointer is
@@ -139,7 +140,8 @@ def _scan(source: Scan, tables: Mapping[str, Any]) -> exp.Expr:
     """
     chain = owners(_private(source.table, tables), tables) if _is_via(source, tables) else ()
     if not chain:
-        return table(source.table)
+        private = _private(source.table, tables)
+        return table(source.table) if private.unit.window is None else _in_windows(private, tables, dialect)
     last = f"t{len(chain) - 1}"
     columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, last))]
     columns += [(name, column(name, "t0")) for name in chain[0].schema]
@@ -151,10 +153,27 @@ def _scan(source: Scan, tables: Mapping[str, Any]) -> exp.Expr:
     return subquery(query, "v")
 
 
+def _in_windows(private: PrivateTable, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
+    """The rows of a table whose units are windows of time: the number or first day and the id, as text.
+
+    Privacy:
+        Two ids, and two windows of one id, stay apart: the text of a window has no colon, what is after the
+        first one is the text of the id, and values of one type that differ have texts that do
+        (`Dialect.shown`). A row without a time or an id is nobody's.
+    """
+    kind = private.schema[str(private.unit.time)].kind
+    facts = source_facts(Scan(private.name), tables)
+    window = as_typed(window_of(private.unit, kind), facts, dialect)
+    texts = [dialect.fill(dialect.shown, node) for node in (window.sql, column(UNIT_COLUMN))]
+    columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, dialect.fill("{0} || ':' || {1}", *texts))]
+    columns += [(name, column(name)) for name in private.schema]
+    return subquery(select(columns, table(private.name)), "v")
+
+
 def _plain_scan(source: Scan | Public, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
     """The same with equal values in one form, as the columns of all other sources have them."""
     kinds = {name: declared.kind for name, declared in tables[source.table].schema.items()}
-    rows = table(source.table) if isinstance(source, Public) else _scan(source, tables)
+    rows = table(source.table) if isinstance(source, Public) else _scan(source, tables, dialect)
     if "float" not in kinds.values():
         return rows
     columns: list[tuple[str, exp.Expr]] = []

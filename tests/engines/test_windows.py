@@ -1,0 +1,37 @@
+"""Units in windows of time on every engine: two people, and two windows of one, are never taken for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from same_questions import IDS
+from sfumato.errors import InvalidParameter
+from sfumato.plan.questions.windowing import window_of
+from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable, Timestamp
+from windows_of_time import WINDOWS, check_windows
+
+
+@pytest.mark.parametrize("kind", sorted(IDS))
+def test_units_are_pairs_of_an_id_and_a_window(make_shared, kind):
+    check_windows(make_shared(), kind, WINDOWS if kind == "text" else ["week", "month", 30])
+
+
+def test_what_decides_windows_is_declared():
+    columns = {"day": Date(), "at": Timestamp(), "g": Int(0, 1)}
+    with pytest.raises(InvalidParameter, match="day, at"):
+        PrivateTable("t", source=None, unit=PrivacyUnit("who", window="month"), schema=columns)
+    with pytest.raises(InvalidParameter, match="none is declared"):
+        PrivateTable("t", source=None, unit=PrivacyUnit("who", window="month"), schema={"g": Int(0, 1)})
+    found = PrivateTable(
+        "t", source=None, unit=PrivacyUnit("who", window="month"), schema={"day": Date(), "g": Int(0, 1)}
+    )
+    assert found.unit.time == "day"
+    for wrong in ("fortnight", 0, -1, True, 10**6, 1.5):
+        with pytest.raises(InvalidParameter, match="window is one of"):
+            PrivacyUnit("who", window=wrong)
+    with pytest.raises(InvalidParameter, match="time names the column"):
+        PrivacyUnit("who", time="day")
+    for unit in (PrivacyUnit("who", window=length, time="day", max_rows=3) for length in WINDOWS):
+        assert PrivacyUnit.from_dict(unit.to_dict()) == unit
+        assert unit.limited(1, 2).window == unit.window
+    assert window_of(PrivacyUnit("who", window="day", time="day"), "date").name == "day"
