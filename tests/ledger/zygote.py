@@ -28,6 +28,9 @@ from sfumato.ledger.sqlite import SQLite
 from sfumato.loss import PureLoss
 from sfumato.purchase import Purchase, buy
 
+sys.path.append(str(Path(__file__).parents[1] / "support"))
+import published
+
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
@@ -480,6 +483,7 @@ JOBS = {
         fitted,
         orphaned,
         waiting,
+        published.series,
     )
 }
 
@@ -506,6 +510,8 @@ def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         answers, jobs = [], json.loads(line)
+        if any(job[0] == "series" for job in jobs):
+            published.warm()
         if any(job[0] == "modelled" for job in jobs):
             modules = ["learn._core.paying", "session.session", "engines.duckdb"]
             more = {"search": "learn.search", "synth": "synth.fitting"}

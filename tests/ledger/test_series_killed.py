@@ -1,0 +1,69 @@
+"""Kill -9 at every named point of a step: no point twice, none lost, one charge, and the same noise."""
+
+from __future__ import annotations
+
+import functools
+import signal
+
+import pytest
+
+from published import POINTS, RECORDED, advanced, noise_of_secret, session_of, values_of
+from sfumato.ledger import Ledger
+from sfumato.ledger.series import SeriesOf
+from sfumato.session.series import points
+
+SHORT, LONG = 3, 20
+
+
+@functools.cache
+def undisturbed(horizon):
+    """The points of a series that nobody disturbs."""
+    with pytest.MonkeyPatch.context() as patch, Ledger.open() as ledger, session_of(ledger) as session:
+        patch.setattr(SeriesOf, "secret", SeriesOf.secret)  # both are put back afterwards
+        patch.setattr(points, "_EVERY", points._EVERY)
+        noise_of_secret()
+        return values_of(advanced(session, horizon, horizon))
+
+
+def killed(place, crew, point, deaths, horizon):
+    """Dies at each of these steps, looks at what is on record, and lets another process finish."""
+    for step in deaths if point != "after debit" else deaths[:1]:  # nobody pays a second time
+        ((status, shown),) = crew.run(["series", place.where, place.state, point, step, horizon])
+        assert status == -signal.SIGKILL
+        assert shown == []
+        recorded = 0 if "debit" in point else step + (point in RECORDED)
+        with place.open() as ledger:
+            debits = [each for each in ledger.entries() if each.kind == "debit"]
+            assert len(debits) == (point != "before debit")
+            assert [ledger.series.length(each) for each in debits] == [recorded] * len(debits)
+            assert ledger.verify().ok
+    ((status, (shown,)),) = crew.run(["series", place.where, place.state, "never", 0, horizon])
+    assert status == 0
+    return shown
+
+
+def sound(place, horizon):
+    with place.open() as ledger:
+        (debit,) = (each for each in ledger.entries() if each.kind == "debit")
+        assert [each.facts["point"] for each in rows(ledger)] == list(range(horizon))
+        assert len(ledger.series.points(debit)) == horizon
+        assert float(ledger.balance("visits").spent) == 0.5
+        assert ledger.verify().ok
+        assert place.inspect().ok
+
+
+def rows(ledger):
+    return list(ledger._journal.rows(10**9, dataset="visits", kind="point"))
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_series_goes_on_after_a_kill_at_any_point(place, crew, point):
+    assert killed(place, crew, point, [1], SHORT) == undisturbed(SHORT)
+    sound(place, SHORT)
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize("point", POINTS)
+def test_a_series_goes_on_after_twenty_kills(place, crew, point):
+    assert killed(place, crew, point, range(LONG), LONG) == undisturbed(LONG)
+    sound(place, LONG)

@@ -1,0 +1,153 @@
+"""A job of `zygote.py`: a published series that goes on where it is, and dies at a named point of a step.
+
+POINTS are in the order in which a step passes them. Of a step that is cut off before its point is committed
+nothing is left but the debit; from then on the point is on record, whether or not anybody was told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+import importlib
+import os
+import signal
+import sys
+from datetime import UTC, date, timedelta
+
+__all__ = ["POINTS", "RECORDED", "advanced", "noise_of_secret", "series", "session_of", "values_of", "warm"]
+
+POINTS = [
+    "before debit",
+    "after debit",
+    "before read",
+    "after read",
+    "after noise",
+    "before commit",
+    "after commit",
+    "before it is shown",
+]
+RECORDED = POINTS[POINTS.index("after commit") :]
+START = date(2026, 1, 1)
+TEXT = "SELECT day, shop, COUNT(*) AS n, AVG(amount) AS mean FROM visits GROUP BY day, shop"
+
+
+def session_of(ledger):
+    """A session over rows that never change."""
+    import numpy as np
+    import pyarrow as pa
+
+    import sfumato as sf
+
+    many = np.arange(400)
+    rows = {
+        "user": many,
+        "day": [START + timedelta(days=int(day)) for day in many % 20],
+        "shop": np.where(many % 3 == 0, "a", "b"),
+        "amount": many % 11,
+    }
+    schema = {
+        "day": sf.Date("2026-01-01", "2026-12-31"),
+        "shop": sf.Enum(["a", "b"]),
+        "amount": sf.Int(0, 10),
+    }
+    table = sf.PrivateTable("visits", source=pa.table(rows), schema=schema, unit=sf.PrivacyUnit.row())
+    return sf.Session(table, budget=sf.Budget(1, "1e-5"), ledger=ledger)
+
+
+@functools.cache
+def warm():
+    """Loads what a series needs, which a child finds out: this process opens no engine."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        from sfumato.ledger import Ledger
+
+        with Ledger.open() as ledger, session_of(ledger) as session:
+            advanced(session, 1, 2)
+        os.write(writer, "\n".join(sys.modules).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        names = pipe.read().decode().split()
+    os.waitpid(child, 0)
+    for name in names:
+        if name not in sys.modules and not name.startswith("_"):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+
+def noise_of_secret():
+    """One secret for all series, so that those of two ledgers can be compared, and states sealed often."""
+    from sfumato.ledger.series import SeriesOf
+    from sfumato.session.series import points
+
+    SeriesOf.secret = lambda *_: b"s" * 32
+    points._EVERY = 3
+
+
+def advanced(session, steps, horizon):
+    """The series of the session with this many steps."""
+    series = session.stream(TEXT, start=START, horizon=horizon, epsilon="0.5", delta="1e-6")
+    if len(series) < steps:
+        moment = datetime.datetime.combine(START + timedelta(days=steps), datetime.time(), UTC)
+        series.advance(now=moment)
+    return series
+
+
+def series(report, where, state, point, at, horizon):
+    """Goes on with a series, and dies at a point of a step; what it shows goes into the report."""
+    from sfumato.ledger import Ledger
+
+    noise_of_secret()
+    ledger = Ledger.open(where, state=state)
+    with session_of(ledger) as session:
+        _armed(session, point, at)
+        shown = advanced(session, horizon, horizon)
+        report(values_of(shown))
+    ledger.close()
+
+
+def values_of(series):
+    return [[units.tolist() for units in point.units] for point in series._points]
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _armed(session, point, at):
+    """Has the process die at a point of step `at`."""
+    from sfumato.ledger import Ledger
+    from sfumato.ledger.series import SeriesOf
+    from sfumato.session.series.points import Courses
+    from sfumato.session.vault import Vault
+
+    right, store = SeriesOf.right, session.ledger._journal.store
+    step = -1
+
+    def next_one(self, receipt, place, reads, **more):
+        nonlocal step
+        step = place
+        return right(self, receipt, place, reads, **more)
+
+    def around(owner, name, *, before="", after=""):
+        real = getattr(owner, name)
+
+        def wrapped(*arguments, **more):
+            due = step == at or "debit" in point
+            if due and point == before:
+                _die()
+            found = real(*arguments, **more)
+            if due and point == after:
+                _die()
+            return found
+
+        setattr(owner, name, wrapped)
+
+    SeriesOf.right = next_one
+    around(Ledger, "debit", before="before debit", after="after debit")
+    around(Vault, "read", before="before read", after="after read")
+    around(Courses, "release", after="after noise")
+    around(store, "commit", before="before commit", after="after commit")
+    around(SeriesOf, "record", after="before it is shown")
