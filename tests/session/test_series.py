@@ -247,3 +247,57 @@ def test_a_step_ends_where_its_zone_says():
     calendar = Calendar(START, "day", "Asia/Tokyo")
     assert calendar.closed(datetime.datetime(2026, 1, 1, 15, tzinfo=UTC)) == 1
     assert calendar.closed(datetime.datetime(2026, 1, 1, 14, 59, tzinfo=UTC)) == 0
+
+
+def test_other_rows_have_other_noise(monkeypatch):
+    """A ledger that is put back gives no two answers with the same noise, whose difference would be exact."""
+    from sfumato.ledger.series import SeriesOf
+
+    monkeypatch.setattr(SeriesOf, "secret", lambda self, receipt: b"s" * 32)
+    found = []
+    for more in (0, 0, 1):
+        one = pa.table({"user": [0], "day": [START], "shop": ["a"], "amount": [5]})
+        with session_of(pa.concat_tables([rows_of(3, 1), *[one.cast(rows_of(1).schema)] * more])) as session:
+            series = daily(session, epsilon=1)
+            series.advance(now=at(1))
+            found.append([point.units for point in series._points])
+    (first,), (again,), (other,) = found
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    differences = [
+        int(b[0] - a[0]) * noise.grid for a, b, noise in zip(first, other, series.pricing.noises, strict=True)
+    ]
+    assert not any(float(each).is_integer() for each in differences)
+
+
+def test_a_difference_has_an_interval_of_its_own():
+    with session_of(rows_of(30)) as session:
+        series = daily(session, epsilon=5, text="SELECT day, COUNT(*) AS n FROM visits GROUP BY day")
+        series.advance(now=at(20))
+        found = series.difference(4, -1)
+        assert abs(found.table["n"][0].as_py() - 300) < 100
+        apart = [series.point(place).error()["n"][0].as_py() for place in (4, -1)]
+        assert found.error()["n"][0].as_py() < sum(apart)
+        same = series.table("window", window=15, kind="noise")
+        assert found.table["n"][0].as_py() == same["n"][-1].as_py()
+        for wrong in ((4, 4), (5, 4), (0, 20), (-21, 3)):
+            with pytest.raises(InvalidParameter):
+                series.difference(*wrong)
+    with session_of(rows_of(3)) as session:
+        series = daily(session, text="SELECT day, AVG(amount) AS m FROM visits GROUP BY day")
+        series.advance(now=at(2))
+        with pytest.raises(QueryRefused, match="counts and sums"):
+            series.difference(0, 1)
+
+
+def test_it_is_drawn_with_a_band(tmp_path):
+    text = "SELECT day, shop, COUNT(*) AS n, SUM(amount) AS total FROM visits GROUP BY day, shop"
+    with session_of(rows_of(10)) as session:
+        series = daily(session, text=text)
+        series.advance(now=at(5))
+        series.plot(tmp_path / "all.svg")
+        drawn = (tmp_path / "all.svg").read_text()
+        assert all(word in drawn for word in ("total, b", "Totals from 2026-01-01 on"))
+        series.plot(tmp_path / "one.png", "n", of="window", window=2)
+        assert (tmp_path / "one.png").stat().st_size > 5000
+        with pytest.raises(InvalidParameter, match="there is n, total"):
+            series.plot(column="m")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime
 import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +20,12 @@ from sfumato.ledger import Memo
 from sfumato.loss import PrivacyLoss
 from sfumato.numeric.exact import Rational, as_integer
 from sfumato.plan.expressions.names import NotAList
-from sfumato.plan.questions.sensitivity import is_exchange
+from sfumato.plan.expressions.tree import Column
 from sfumato.render import definitions, shown
 from sfumato.session.payload import Answer
 from sfumato.session.release import Release
 from sfumato.session.series.calendar import Value
+from sfumato.session.series.picture import draw
 from sfumato.session.series.points import Courses, Point
 from sfumato.session.series.pricing import Of, Pricing, calendar_in, choice_of, stepped, time_key, touches_of
 
@@ -91,9 +95,8 @@ class Stream(NotAList):
         Claim: all points that are ever shown carry `loss`, for histories of the table that differ by one
         unit: whenever its rows come, change or go, a point counts of them what is there when it is read,
         within the limits of one step, and each step is read for one point. A unit is in as many steps as
-        `touches` says at most; what moves to another step once its own was read is another row there, or in
-        another window of another unit, with a loss of its own. Points are recorded in order before they are
-        shown (`ledger.series`), each with the noise that its place and its rows decide (`Courses`).
+        `touches` says at most. Points are recorded in order before they are shown (`ledger.series`), each
+        with the noise that its place and its rows decide (`Courses`).
     """
 
     _not_a_list = "The points are in a table: stream.table(), stream.to_pandas()."
@@ -273,12 +276,15 @@ class Stream(NotAList):
             of: "running", "window" or "steps"; by default what the series was made for.
             window: For "window": over how many steps.
         """
-        assert self.receipt is not None or not self._points
-        places = range(len(self._points))
-        if not -len(places) <= as_integer(step, "step", least=-len(places) - 1) < len(places):
-            raise InvalidParameter(f"There is no such point: {len(places)} are published.")
         kind, length = self._kind(of, window)
-        return self._released(places[step], kind, length)
+        return self._released(self._place(step), kind, length)
+
+    def _place(self, step: int) -> int:
+        """The place of a point, which may be counted from the end."""
+        places = range(len(self._points))
+        if isinstance(step, bool) or not isinstance(step, int) or not -len(places) <= step < len(places):
+            raise InvalidParameter(f"There is no such point: {len(places)} are published.")
+        return places[step]
 
     def _kind(self, of: Of | None, window: int | None) -> tuple[Of, int | None]:
         if of is None and window is None:
@@ -289,18 +295,54 @@ class Stream(NotAList):
         return kind, None if window is None else as_integer(window, "window")
 
     def _released(self, step: int, of: Of, length: int | None) -> Release:
+        return self._summed(step, self.pricing.weights(step, of, length), self._meaning(of, length))
+
+    def _summed(self, step: int, weights: NDArray[Any], meaning: str) -> Release:
+        """A sum of points with some weights, shown at a step."""
         pricing, receipt = self.pricing, self.receipt
         assert receipt is not None
-        quote = pricing.quoted(step, of, length)
-        weights = pricing.weights(step, of, length)
+        quote = replace(pricing.quote, plan=pricing.step_plan(step), noises=pricing.laws(weights))
         noisy = tuple(self._total(place, weights) for place in range(len(pricing.noises)))
         answer = Answer(noisy, quote.noises, quote.epsilon, quote.delta, "gaussian")
-        return Release(quote, answer, receipt, free=True, bounds=(self._meaning(of, length),))
+        return Release(quote, answer, receipt, free=True, bounds=(meaning,))
+
+    def difference(
+        self, earlier: int, later: int, of: Of | None = None, *, window: int | None = None
+    ) -> Release:
+        """By how much the total of a later step is larger than that of an earlier one, with an interval.
+
+        Noise that both totals share cancels: the interval of a difference is narrower than two together.
+
+        Args:
+            earlier: The place of the one step, from 0; −1 is the last one.
+            later: That of the other.
+            of: Of which totals; by default of those that the series was made for.
+            window: For "window": over how many steps.
+
+        Raises:
+            InvalidParameter: if there are no such points, or the first is not the earlier one.
+            QueryRefused: if something but counts and sums was asked for.
+        """
+        form, length = self._kind(of, window)
+        first, last = self._place(earlier), self._place(later)
+        if first >= last:
+            raise InvalidParameter("A difference is between two steps: give the earlier one first.")
+        if any(call.function not in ("count", "sum") for call in self.pricing.plan.report.child.aggregates):
+            raise QueryRefused(
+                "Differences are between counts and sums.",
+                'For averages of some steps ask for table("window").',
+            )
+        weights = self.pricing.weights(last, form, length)
+        weights[: first + 1] -= self.pricing.weights(first, form, length)
+        calendar = self.pricing.calendar
+        return self._summed(last, weights, f"By how much more than at {calendar.spoken(first)}.")
 
     def _total(self, place: int, weights: NDArray[Any]) -> NDArray[Any]:
-        """The sum of some points of a measurement, in natural units."""
-        kept = np.flatnonzero(weights)
-        units = sum(self._points[at].units[place].astype(object) for at in kept.tolist())
+        """The sum of some points of a measurement with whole weights, in natural units."""
+        groups = len(self._points[0].units[place])
+        units = np.zeros(groups, object)
+        for at in np.flatnonzero(weights).tolist():
+            units = units + self._points[at].units[place].astype(object) * int(weights[at])
         noise, unit = self.pricing.noises[place], self.pricing.quote.units[place]
         scale = Fraction(2) ** noise.exponent * unit
         return np.array([float(value * scale) for value in np.asarray(units, object).tolist()])
@@ -308,9 +350,11 @@ class Stream(NotAList):
     def _meaning(self, of: Of, length: int | None) -> str:
         first, every = self.pricing.calendar.spoken(0), self.pricing.calendar.every
         if of == "steps":
-            return "Each step by itself."
+            return "Each step by itself, as its rows were when it was published."
         over = f"from {first} on" if of == "running" else f"over the last {length} steps ({every}s)"
-        return f"Totals {over}: rows as they were when each step was published."
+        return (
+            f"Totals {over}: rows as they were when each step was published, within the limits of one step."
+        )
 
     def table(
         self,
@@ -346,17 +390,55 @@ class Stream(NotAList):
         except ModuleNotFoundError:
             raise MissingExtra("pandas", "pandas") from None
 
+    def plot(
+        self,
+        path: str | Path | None = None,
+        column: str | Sequence[str] | None = None,
+        *,
+        of: Of | None = None,
+        window: int | None = None,
+        confidence: float = _CONFIDENCE,
+    ) -> Any:
+        """The series as a picture: a line for each column and group, with the band of its noise.
+
+        Args:
+            path: Where to write it, `.png` or `.svg`, if anywhere.
+            column: Which columns, if not all.
+            of: Of which totals.
+            window: For "window": over how many steps.
+            confidence: Of each interval by itself.
+        """
+        form, length = self._kind(of, window)
+        table = self.table(form, window=length, confidence=confidence, kind="noise")
+        names = {output.name: output.expression for output in self.pricing.plan.report.columns}
+        keys = [name for name in names if f"{name}_low" not in table.column_names]
+        values = [name for name in names if name not in keys]
+        chosen = values if column is None else [column] if isinstance(column, str) else list(column)
+        for name in chosen:
+            if name not in values:
+                has = ", ".join(values)
+                raise InvalidParameter(f"There is no {str(name)[:40]!r} to plot; there is {has}.")
+        time = next((name for name in keys if names[name] == Column(f"k{self.pricing.place}")), None)
+        if time is None:
+            raise InvalidParameter("The series does not show its time: SELECT the date, too.")
+        return draw(
+            table,
+            time,
+            [name for name in keys if name != time],
+            chosen,
+            title=self._meaning(form, length).partition(":")[0].removesuffix("."),
+            note=f"Line: released values. Band: noise, at {confidence * 100:.6g} % confidence a point.",
+            path=path,
+        )
+
     @cached_property
     def _told(self) -> dict[str, str]:
         pricing = self.pricing
         unit = pricing.plan.rows.unit
         touches = pricing.choice.plan.touches
         calendar, last = pricing.calendar, pricing.horizon - 1
-        both = ", with the one in its place" if is_exchange(unit) else ""
         about = (
-            "in one step"
-            if touches == 1
-            else f"in up to {touches} steps{both}, and the noise is for all of them"
+            "in one step" if touches == 1 else f"in up to {touches} steps, and the noise is for all of them"
         )
         ends = f"{calendar.spoken(0)} to {calendar.spoken(last)}"
         price = f"epsilon {shown(float(self.epsilon))}, delta {shown(float(self.delta))}"

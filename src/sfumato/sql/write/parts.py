@@ -14,11 +14,12 @@ from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.expressions.tree import Expression
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import Rows
+from sfumato.plan.questions.sources import Scan
 from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.members import among
-from sfumato.sql.write.pieces import column, count, named, number, share, total
+from sfumato.sql.write.pieces import column, count, named, number, share, table, total
 from sfumato.sql.write.ranks import keys_of
-from sfumato.sql.write.sources import lower_source
+from sfumato.sql.write.sources import lower_source, unit_in_window
 from sfumato.sql.write.typed import Typed, canonical, typed
 
 __all__ = ["CELL", "UNITS", "WEIGHTS", "Parts"]
@@ -43,7 +44,12 @@ class Parts:
     def __init__(self, measured: Measured, rows: Rows, dialect: Dialect) -> None:
         self.measurements, self.unit, self.dialect = measured.measurements, measured.unit, dialect
         columns = rows.columns
-        self._source = lower_source(measured.rows, rows.tables, dialect)
+        # Where it is worked out for each row, that is after conditions have left out most of them.
+        self._window = unit_in_window(measured.rows, rows.tables, dialect)
+        scan = measured.rows if self._window is not None else None
+        self._source = (
+            table(scan.table) if isinstance(scan, Scan) else lower_source(measured.rows, rows.tables, dialect)
+        )
         self._predicate = None if measured.predicate is None else typed(measured.predicate, columns, dialect)
         self._keys = keys_of(measured, columns, dialect)
         self._measured = measured
@@ -126,10 +132,13 @@ class Parts:
             select = select.where(exp.LTE(this=column(rank), expression=number(most)), copy=False)
         if self.is_open:
             select = self._among_public(select)
+        last: list[exp.Expr] = []
         if units and owned:
-            select = select.where(exp.Is(this=self._unit(), expression=exp.Null()).not_(), copy=False)
-        if units and listed and self._keys and not self.is_open:
-            select = select.where(self.member([key.copy() for key in self._keys]), copy=False)
+            last.append(exp.Is(this=self._unit(), expression=exp.Null()).not_())
+        if units and (listed or self._window is not None) and self._keys and not self.is_open:
+            last.append(self.member([key.copy() for key in self._keys]))
+        for condition in last if self._window is None else reversed(last):  # the cheaper one first
+            select = select.where(condition, copy=False)
         return select
 
     def _among_public(self, select: exp.Select) -> exp.Select:
@@ -196,6 +205,6 @@ class Parts:
         """The key columns with their types."""
         return [Typed(column(name), key.kind) for name, key in zip(self.keys, self._keys, strict=False)]
 
-    def _unit(self) -> exp.Column:
+    def _unit(self) -> exp.Expr:
         """The unit's id as the source has it: a declared column of that name may be cast, and merge ids."""
-        return column(UNIT_COLUMN)
+        return column(UNIT_COLUMN) if self._window is None else copied(self._window)

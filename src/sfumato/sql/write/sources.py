@@ -35,7 +35,7 @@ from sfumato.sql.write.pieces import check_names, column, has_id, select, subque
 from sfumato.sql.write.typed import Typed, as_kind, as_typed, plain, select_plain
 from sfumato.sql.write.windows import select_windowed
 
-__all__ = ["MOST_JOINED", "MOST_PARTNERS", "id_types", "lower_source"]
+__all__ = ["MOST_JOINED", "MOST_PARTNERS", "id_types", "lower_source", "unit_in_window"]
 
 MOST_JOINED = 1000
 """The most rows of one unit that enter one side of a join of private rows."""
@@ -153,19 +153,30 @@ def _scan(source: Scan, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr
     return subquery(query, "v")
 
 
-def _in_windows(private: PrivateTable, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
-    """The rows of a table whose units are windows of time: the number or first day and the id, as text.
+def unit_in_window(source: Source, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr | None:
+    """The unit of a row of a table whose units are windows of time: of the window and the id one text.
+
+    None for every other source.
 
     Privacy:
         Two ids, and two windows of one id, stay apart: the text of a window has no colon, what is after the
         first one is the text of the id, and values of one type that differ have texts that do
-        (`Dialect.shown`). A row without a time or an id is nobody's.
+        (`Dialect.shown`). A row without a time or an id is nobody's: NULL.
     """
+    private = tables.get(source.table) if isinstance(source, Scan) else None
+    if not isinstance(private, PrivateTable) or private.unit.window is None:
+        return None
     kind = private.schema[str(private.unit.time)].kind
     facts = source_facts(Scan(private.name), tables)
     window = as_typed(window_of(private.unit, kind), facts, dialect)
     texts = [dialect.fill(dialect.shown, node) for node in (window.sql, column(UNIT_COLUMN))]
-    columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, dialect.fill("{0} || ':' || {1}", *texts))]
+    return dialect.fill("{0} || ':' || {1}", *texts)
+
+
+def _in_windows(private: PrivateTable, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
+    unit = unit_in_window(Scan(private.name), tables, dialect)
+    assert unit is not None
+    columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, unit)]
     columns += [(name, column(name)) for name in private.schema]
     return subquery(select(columns, table(private.name)), "v")
 
