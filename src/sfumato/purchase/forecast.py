@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from sfumato.errors import BudgetExceeded
@@ -55,6 +56,18 @@ class Forecast:
         wanted.check()
         self._losses.append((wanted.loss, True))
         return None
+
+    def expect_debit(self, loss: PrivacyLoss) -> None:
+        """A debit that is no purchase, such as the one that pays for all points of a series."""
+        self._losses.append((loss, True))
+
+    def fits(self, losses: Sequence[PrivacyLoss]) -> bool:
+        """Whether debits of these would be admitted, too, one after the other, after all that is expected."""
+        try:
+            self._ledger.refuse_several(self._dataset, [*self._losses, *((loss, True) for loss in losses)])
+        except BudgetExceeded:
+            return False
+        return True
 
     def admits(self, loss: PrivacyLoss) -> bool:
         """Whether the last purchase would be admitted with this loss in place of its own."""

@@ -14,13 +14,16 @@ from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Call, Column, Expression, columns_of
 from sfumato.plan.expressions.written import written
 
-__all__ = ["Calendar", "Value", "calendar_of", "every_of", "meets", "zone_of"]
+__all__ = ["EVERY", "Calendar", "Value", "calendar_from", "calendar_of", "every_of", "meets", "zone_of"]
 
 Value: TypeAlias = datetime.date | datetime.datetime | int
 
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _SECONDS = {"minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
 _PER_DAY = {"minute": 1440, "hour": 24, "day": 1}
+EVERY = (*_SECONDS, *_MONTHS)
+"""How long steps can be."""
+
 _CALL_IT = "Group by a date, by DATE_TRUNC('month', date), or by a whole number that counts steps."
 
 
@@ -133,7 +136,7 @@ def every_of(expression: Expression, columns: Mapping[str, Facts]) -> str | None
         return None
     if isinstance(expression, Call) and expression.function.startswith("trunc_"):
         every = expression.function.removeprefix("trunc_")
-        return every if every in (*_MONTHS, *_SECONDS) else None
+        return every if every in EVERY else None
     return "day" if kind == "date" and len(set(columns_of(expression))) == 1 else None
 
 
@@ -152,6 +155,22 @@ def calendar_of(expression: Expression, columns: Mapping[str, Facts], start: obj
         if not isinstance(start, int) or isinstance(start, bool):
             raise InvalidParameter("start is the whole number of the first step: start=1.")
         return Calendar(start, every, zone)
+    return calendar_from(start, every, zone, dates=facts_of(expression, columns).kind == "date")
+
+
+def calendar_from(start: object, every: str, zone: str, *, dates: bool) -> Calendar:
+    """The steps of one length from a moment on.
+
+    Args:
+        start: Where the first of them begins.
+        every: How long each is: one of `EVERY`.
+        zone: The time zone in which a step ends.
+        dates: Whether a step is named by its first day, and not by its first second.
+
+    Raises:
+        InvalidParameter: for a start at which no step begins, or an unknown time zone.
+    """
+    zone_of(zone)
     moment = _read(start)
     whole: dict[str, datetime.datetime] = {
         "minute": moment.replace(second=0),
@@ -164,8 +183,7 @@ def calendar_of(expression: Expression, columns: Mapping[str, Facts], start: obj
     }
     if moment != whole[every]:
         raise InvalidParameter(f"start is not the beginning of a {every}: begin with {whole[every]}.")
-    is_date = facts_of(expression, columns).kind == "date"
-    return Calendar(moment.date() if is_date else moment, every, zone)
+    return Calendar(moment.date() if dates else moment, every, zone)
 
 
 def zone_of(name: str) -> ZoneInfo:
