@@ -41,6 +41,10 @@ COMMANDS = {
         "synth",
         "Write a synthetic table that anyone may have, paid once from the budget.",
     ),
+    "publish": (
+        "publish",
+        "Publish what a file lists for each window that is over, paid from the budget; a second run is free.",
+    ),
     "explain": ("words", "What an epsilon means: what an attacker could learn."),
     "functions": ("listing", "Which SQL functions a question may use."),
     "anonymity": ("anonymity", "Measure how anonymous a table is, or make it so."),

@@ -1,0 +1,81 @@
+"""For how many more windows a budget is enough."""
+
+from __future__ import annotations
+
+import datetime
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from sfumato._dataclasses import dataclass
+from sfumato.loss import PrivacyLoss
+from sfumato.publishing.entries import Entry
+from sfumato.purchase import Forecast
+
+__all__ = ["Outlook", "outlooks"]
+
+_MOST = 1000  # windows of a dataset that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How long a release can go on.
+
+    Attributes:
+        windows: For how many more windows.
+        paid: Whether these are paid for: points of a series.
+        more: Whether it may be enough for more, which nobody looked at.
+        every: How long each is.
+    """
+
+    windows: int
+    paid: bool
+    more: bool
+    every: str
+
+    def __str__(self) -> str:
+        """Such as `7 months`."""
+        if not self.windows and not self.more:
+            return "complete" if self.paid else f"no more {self.every}s"
+        many = f"{'over ' if self.more else ''}{self.windows:,} {self.every}"
+        many += "" if self.windows == 1 else "s"
+        return f"{many}, paid" if self.paid else many
+
+
+def outlooks(entries: Sequence[Entry], forecasts: Mapping[str, Forecast]) -> dict[str, Outlook]:
+    """For each release how long it can go on, if all of them do and nobody else spends anything.
+
+    Args:
+        entries: All releases.
+        forecasts: By dataset, what is going to be paid for windows that are over.
+    """
+    found = dict[str, Outlook]()
+    for dataset, due in forecasts.items():
+        own = [entry for entry in entries if entry.dataset == dataset]
+        coming = list(islice(heapq.merge(*map(_named, own), key=lambda each: each[0]), _MOST))
+        fits = _fitting(due, [loss for _, _, loss in coming])
+        counted = Counter(name for _, name, _ in coming[:fits])
+        for entry in own:
+            name, every = entry.wanted.name, entry.calendar.every
+            if entry.wanted.kind == "series":
+                found[name] = Outlook(entry.wanted.horizon - entry.over, True, False, every)
+            else:
+                found[name] = Outlook(counted[name], False, fits == len(coming), every)
+    return found
+
+
+def _named(entry: Entry) -> Iterator[tuple[datetime.datetime, str, PrivacyLoss]]:
+    for moment, loss in entry.coming():
+        yield moment, entry.wanted.name, loss
+
+
+def _fitting(due: Forecast, losses: Sequence[PrivacyLoss]) -> int:
+    """How many of the first of these fit."""
+    if due.fits(losses):
+        return len(losses)
+    least, most = 0, len(losses)
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if due.fits(losses[:middle]) else (least, middle)
+    return least

@@ -1,0 +1,174 @@
+"""A question of the file: asked about each window that is over, and paid for each time."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.loss import PrivacyLoss
+from sfumato.publishing.entries import Published, moment_of, refuse_clock
+from sfumato.publishing.wanted import Wanted
+from sfumato.purchase import Forecast
+from sfumato.render import shown
+from sfumato.session import Query, Release, Session
+from sfumato.session.series.calendar import Calendar, calendar_from
+
+__all__ = ["Question", "calendar_for", "values_for"]
+
+_MARK = re.compile(r"[$:@](window|from|to)\b")
+_BY_SECOND = ("minute", "hour")
+
+
+def calendar_for(wanted: Wanted) -> Calendar:
+    """The windows of a question.
+
+    Raises:
+        InvalidParameter: for a start at which no window begins, or an unknown time zone.
+    """
+    return calendar_from(wanted.start, wanted.every, wanted.zone, dates=wanted.every not in _BY_SECOND)
+
+
+def values_for(wanted: Wanted, calendar: Calendar, step: int) -> dict[str, Any]:
+    """The parameters of the text for one window: its start, and the end that belongs to the next one.
+
+    Raises:
+        InvalidParameter: if the text names no window, or its beginning alone.
+    """
+    named = set(_MARK.findall(wanted.sql))
+    if not named:
+        raise InvalidParameter(
+            "The text says nothing of the window that it is about: write WHERE day >= $from AND day < $to, "
+            "or DATE_TRUNC('month', day) = $window."
+        )
+    if "from" in named and "to" not in named:
+        raise InvalidParameter(
+            "$from without $to reads on into windows that are still open: add a condition such as day < $to."
+        )
+    values = {
+        "window": calendar.value(step),
+        "from": calendar.value(step),
+        "to": calendar.value(step + 1),
+    }
+    return {name: values[name] for name in sorted(named)}
+
+
+class Question:
+    """A question about each window; see `Entry`."""
+
+    missed = 0
+
+    def __init__(self, wanted: Wanted, session: Session, now: datetime.datetime, published: int) -> None:
+        """Find its windows and its price.
+
+        Args:
+            wanted: What the file says of it.
+            session: Over the tables that it reads.
+            now: What time it is.
+            published: How many windows its files have by now.
+
+        Raises:
+            QueryRefused: if the text cannot be asked.
+            InvalidParameter: for windows that cannot be, or a clock that went back.
+        """
+        self.wanted, self.session = wanted, session
+        self.calendar = calendar_for(wanted)
+        self.over, self.kept = self.calendar.closed(now), 0
+        refuse_clock(self.calendar, self.over, published)
+        self._first = self._query(0)
+        if self._first.explain:
+            raise QueryRefused("EXPLAIN asks for the quote alone.", "Leave EXPLAIN out.")
+        self.dataset = session.dataset_of(self._first.report).name
+        self._quote = self._first.quote(wanted.epsilon, delta=wanted.delta)
+        if self._quote.first:
+            table, price = self._quote.measured.table, shown(float(wanted.epsilon))
+            raise InvalidParameter(
+                f"The limits of {table} are left to a profile that is not there yet: buy it once with "
+                f"sfumato profile {table} --epsilon {price}."
+            )
+        self._new = 0
+        self._releases: list[Release] = []
+
+    def _query(self, step: int) -> Query:
+        return self.session.sql(self.wanted.sql, values_for(self.wanted, self.calendar, step))
+
+    def foresee(self, due: Forecast) -> None:
+        """Say what is going to be paid, and refuse what could not be answered."""
+        wanted = self.wanted
+        for step in range(self.over):
+            query = self._query(step)
+            quote = query.quote(wanted.epsilon, delta=wanted.delta)
+            if due.expect(query.purchase(quote, quote.epsilon)) is None:
+                self._new += 1
+        self.kept = self.over - self._new
+
+    @property
+    def cost(self) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta that are paid for the windows that are due."""
+        return self._quote.epsilon * self._new, self._quote.delta * self._new
+
+    def publish(self) -> None:
+        """Ask about each window that is over; those on record are free."""
+        wanted = self.wanted
+        for step in range(len(self._releases), self.over):
+            self._releases.append(self._query(step).release(wanted.epsilon, delta=wanted.delta))
+
+    def coming(self) -> Iterator[tuple[datetime.datetime, PrivacyLoss]]:
+        """The price of each window that is still to come, at its end."""
+        for step in count(self.over):
+            yield moment_of(self.calendar, step + 1), self._quote.loss
+
+    def published(self) -> Published:
+        """What there is of it by now."""
+        releases, calendar, quote = self._releases, self.calendar, self._quote
+        many = len(releases)
+        paid = [release.receipt.purpose for release in releases]
+        price = f"epsilon {shown(float(quote.epsilon))}"
+        price += f", delta {shown(float(quote.delta))}" if quote.delta else ""
+        spent = sum((each.epsilon or Fraction(0) for each in paid), Fraction(0))
+        together = "" if many < 2 else f"; together epsilon {shown(float(spent))} for the {many} so far"
+        head = _free("window", quote.report)
+        public = (column.name for column in quote.columns if column.public)
+        return Published(
+            wanted=self.wanted,
+            dataset=self.dataset,
+            every=calendar.every,
+            windows=many,
+            first=calendar.spoken(0) if many else "",
+            last=calendar.spoken(many - 1) if many else "",
+            epsilon=spent,
+            delta=sum((each.delta or Fraction(0) for each in paid), Fraction(0)),
+            receipts=tuple(release.receipt.number for release in releases),
+            protects=str(quote.measured.unit),
+            price=f"{price} for each {calendar.every}{together}",
+            method=quote.why,
+            columns=quote.estimands,
+            notes=quote.notes,
+            table=self._table(head) if many else None,
+            keys=(head, *public),
+        )
+
+    def _table(self, head: str) -> pa.Table:
+        parts = []
+        for step, release in enumerate(self._releases):
+            rows = release.to_arrow(errors=True).replace_schema_metadata(None)
+            window = pa.array([self.calendar.value(step)] * rows.num_rows, _kind(self.calendar))
+            parts.append(rows.add_column(0, head, window))
+        return pa.concat_tables(parts, promote_options="permissive")
+
+
+def _kind(calendar: Calendar) -> pa.DataType:
+    return pa.timestamp("s") if calendar.every in _BY_SECOND else pa.date32()
+
+
+def _free(name: str, report: Any) -> str:
+    taken = {column.name.lower() for column in report.columns} | {bar.name.lower() for bar in report.bars}
+    while name in taken:
+        name += "_"
+    return name

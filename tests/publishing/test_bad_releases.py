@@ -1,0 +1,101 @@
+"""What cannot be published is one sentence, its exit code, nothing spent and nothing written."""
+
+from __future__ import annotations
+
+import pytest
+
+EDITS = [
+    ('folder = "public"\n', "", 2, "lacks folder"),
+    ('folder = "public"', "folder = 3", 2, "folder must be text"),
+    ('folder = "public"', 'folder = "sfumato.toml"', 2, "cannot be written"),
+    ('folder = "public"', 'folder = "sfumato.toml/deeper"', 2, "cannot be written"),
+    ('folder = "public"', 'folder = "public', 2, "not valid TOML"),
+    ('folder = "public"', 'folder = "public"\ntilte = "x"', 2, "Did you mean 'title'?"),
+    ('folder = "public"', 'folder = "public"\ncatalog = "none.toml"', 2, "There is no none.toml"),
+    ("horizon = 100\n", "", 2, "series daily lacks horizon"),
+    ("horizon = 100", "horizont = 100", 2, "Did you mean 'horizon'?"),
+    ("horizon = 100", "horizon = 0", 2, "series daily: horizon"),
+    ("horizon = 100", "horizon = 10000000", 2, "9999"),
+    ("horizon = 100", 'horizon = 100\nof = "all"', 2, "of must be running, window or steps"),
+    ("horizon = 100", 'horizon = 100\nof = "window"', 2, "window = 7"),
+    ("horizon = 100", 'horizon = 100\nzone = "Mars/Olympus"', 2, "no time zone"),
+    ("delta = 1e-6\n", "", 2, "series daily lacks delta"),
+    ("delta = 1e-6", "delta = 2", 2, "series daily: delta"),
+    ("epsilon = 1\n", "epsilon = -1\n", 2, "series daily: epsilon"),
+    ("epsilon = 1\n", "epsilon = true\n", 2, "epsilon must be a number"),
+    ("epsilon = 1\n", "epsilon = 2.75\n", 3, "Not within the budget"),
+    ("epsilon = 0.25", "epsilon = 2", 3, "Not within the budget"),
+    ('name = "daily"', 'name = "BY_SHOP"', 2, "Two releases are called by_shop"),
+    ('name = "daily"', 'name = "../daily"', 2, "letters"),
+    ('name = "daily"', "name = 7", 2, "series number 1: name must be text"),
+    ("[[series]]", "[series]", 2, "write [[series]]"),
+    ("GROUP BY day", "GROUP BY shop", 2, "series daily: "),
+    ("GROUP BY day", "GROUP BY day HAVING COUNT(*) > 1", 2, "series daily: A series has the same columns"),
+    ("FROM visits GROUP BY day", "FROM vists GROUP BY day", 2, "series daily: "),
+    ("SUM(amount)", "SUM(amunt)", 2, "series daily: "),
+    ("SELECT shop", "SELEC shop", 2, "question by_shop: "),
+    ("SELECT shop", "EXPLAIN SELECT shop", 2, "question by_shop: "),
+    (" AND day < $to", "", 2, "$from without $to"),
+    ("day >= $from AND day < $to", "day < '2024-02-01'", 2, "says nothing of the window"),
+    ("day < $to", "day < $too", 2, "question by_shop: "),
+    ('every = "month"', 'every = "moon"', 2, "every must be minute, hour"),
+    ('every = "month"\nstart = 2024-01-01', 'every = "month"\nstart = 2024-01-02', 2, "beginning of a month"),
+    ('every = "month"\nstart = 2024-01-01', 'every = "month"\nstart = "soon"', 2, "question by_shop: start"),
+    ('every = "month"\nstart = 2024-01-01', 'every = "month"\nstart = 5', 2, "start must be a date"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "code", "words"), EDITS, ids=[f"{e[3]} {e[1]}"[:50] for e in EDITS])
+def test_bad_files_are_one_sentence_and_cost_nothing(clinic, old, new, code, words):
+    release = clinic.folder / "release.toml"
+    text = release.read_text()
+    assert old in text
+    release.write_text(text.replace(old, new, 1))
+    said = clinic.publish("2024-03-01", code=code)
+    assert words in said
+    assert "nobody foresaw" not in said
+    assert clinic.spent() == 0
+    assert not (clinic.folder / "public").exists()
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        ("2024-01-01", "Nothing is over yet"),
+        ("2023-01-01", "still open"),
+        ("2999-01-01", "--now is still to come"),
+        ("soon", "--now is a time"),
+    ],
+)
+def test_windows_that_are_open_are_not_published(clinic, now, words):
+    assert words in clinic.publish(now, code=2)
+    assert clinic.spent() == 0
+    assert not (clinic.folder / "public").exists()
+
+
+def test_files_of_others_are_not_written_over(clinic):
+    public = clinic.folder / "public"
+    public.mkdir()
+    (public / "manifest.json").write_text('{"name": "a web app"}')
+    assert "choose another folder" in clinic.publish("2024-03-01", code=2)
+    (public / "manifest.json").unlink()
+    (public / "daily.csv").mkdir()
+    assert "there is a folder of that name" in clinic.publish("2024-03-01", code=2)
+    assert clinic.spent() == 0
+
+
+def test_a_missing_file_and_an_empty_one(clinic):
+    release = clinic.folder / "release.toml"
+    release.write_text('folder = "public"')
+    assert "lists nothing to publish" in clinic.publish("2024-03-01", code=2)
+    release.unlink()
+    assert "There is no release.toml" in clinic.publish("2024-03-01", code=2)
+
+
+def test_limits_that_are_left_to_a_profile_want_it_first(clinic):
+    catalog = clinic.folder / "sfumato.toml"
+    kept = [line for line in catalog.read_text().splitlines() if not line.startswith("amount")]
+    catalog.write_text("\n".join(kept).replace('unit = "row"', 'unit = "amount"\nmax_rows = "auto"'))
+    clinic.lists(clinic.question)
+    assert "sfumato profile visits --epsilon 0.25" in clinic.publish("2024-03-01", code=2)
+    assert clinic.spent() == 0
