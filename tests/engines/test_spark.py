@@ -865,6 +865,26 @@ def test_a_thousand_parts_with_lost_tasks_are_drawn_once(one, tmp_path):
         assert sum(rows for _, rows, _ in found[0]) == 5000
 
 
+# Spark Connect, where its client is installed: pip install 'pyspark[connect]'.
+
+
+def test_a_session_over_connect_answers_and_writes_as_one_in_this_machine(one, tmp_path):
+    pq.write_table(GROUPS, tmp_path / "t.parquet")
+    unit = sf.PrivacyUnit("u", max_groups=8, max_rows=8)
+    table = sf.PrivateTable("t", source=tmp_path / "t.parquet", unit=unit, schema={"g": sf.Text()})
+    found, terms = [], {"epsilon": 1000, "delta": "1e-6"}
+    with spark.connect_server() as address, Spark(remote=address) as remote:
+        for engine in (one, remote):
+            with sf.Session(table, budget=sf.Budget(10**6, "0.1"), engine=engine) as session:
+                found.append(session.sql(BY_GROUP).release(**terms).table.sort_by("g"))
+                if engine is remote:
+                    found.append(session.sql(BY_GROUP).write(tmp_path / "out", **terms).table().sort_by("g"))
+    groups = [each["g"].to_pylist() for each in found]
+    assert groups[0] == groups[1] == groups[2] == sorted(set(GROUPS["g"].to_pylist()))
+    counts = [each["n"].to_pylist() for each in found]
+    assert all(abs(first - other) <= 2 for row in zip(*counts, strict=True) for first in row for other in row)
+
+
 # The benchmarks of engines.
 
 

