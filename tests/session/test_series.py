@@ -90,6 +90,30 @@ def test_it_is_paid_once_before_the_first_point_and_goes_on_in_another_session(t
         assert session.ledger.verify().ok
 
 
+@pytest.mark.parametrize("taken", ["1e-6", "6e-4", "9.9e-4"])
+def test_a_series_that_names_no_delta_goes_on_when_the_budget_spares_less(tmp_path, taken):
+    """What is spared of delta gets less as others spend it: the series is the one that was paid for."""
+
+    def opened(session):
+        return session.stream(DAILY, start=START, horizon=5, epsilon=1)
+
+    with session_of(rows_of(5), tmp_path / "l") as session:
+        unpaid, series = opened(session), opened(session)
+        series.advance(now=at(1))
+        shown = series.table()
+        session.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=1, delta=taken, mechanism="gaussian")
+        assert opened(session).table().equals(shown)
+        assert unpaid.advance(now=at(2)) == 1
+        again = session.stream(DAILY, start=START, horizon=5, epsilon=1, delta=series.delta)
+        assert again.advance(now=at(3)) == 1
+        other = session.stream(DAILY, start=START, horizon=5, epsilon=2)
+        assert len(other) == 0
+        assert session.balance().spent == 2
+    with session_of(rows_of(5), tmp_path / "l") as session:
+        assert opened(session).advance(now=at(5)) == 2
+        assert session.balance().spent == 2
+
+
 def test_a_series_that_goes_on_elsewhere_is_the_one_that_never_stopped(tmp_path, monkeypatch):
     """The noise follows from the ledger's secret and the rows, however often a series is resumed."""
     from sfumato.ledger.series import SeriesOf
@@ -166,6 +190,10 @@ def test_what_is_refused_spends_nothing():
         refused(
             session, InvalidParameter, "time zone", lambda: series.advance(now=at(1).replace(tzinfo=None))
         )
+        for wrong in ("soon", 3, 3.5, "2026-01-01T03:00"):
+            refused(session, InvalidParameter, "step", lambda wrong=wrong: series.advance(wrong, now=at(9)))
+        for wrong in (START, "2026-01-03", 5):
+            refused(session, InvalidParameter, "time zone", lambda wrong=wrong: series.advance(now=wrong))
         refused(session, BudgetExceeded, "ends with", lambda: series.advance("2026-01-06", now=at(9)))
         refused(
             session, BudgetExceeded, "Not within", lambda: daily(session, epsilon=2000).advance(now=at(3))

@@ -107,6 +107,11 @@ class Query(NotAList):
         """Whether the text names its own price."""
         return self._asking.epsilon is not None or self._asking.delta is not None
 
+    @property
+    def names_delta(self) -> bool:
+        """Whether the text names its own delta."""
+        return self._asking.delta is not None
+
     def __getattr__(self, name: str) -> Any:
         raise no_method(self, "A question", name, _HABITS)
 

@@ -59,20 +59,21 @@ class Calendar:
                 "The series would go on beyond the year 9999: shorten its horizon."
             ) from None
 
-    def step_of(self, value: Value) -> int:
-        """The step of a value that is one; −1 before the first.
+    def step_of(self, value: Value | str) -> int:
+        """The step of a value that is one, or of a date or timestamp as text; −1 before the first.
 
         Raises:
             InvalidParameter: for a value that no step has.
         """
-        first = self.start
-        if isinstance(first, int) != isinstance(value, int) or isinstance(value, bool):
-            raise InvalidParameter(f"A step is named by its key, such as {self.spoken(0)}.")
+        first, named = self.start, f"A step is named by its key, such as {self.spoken(0)}."
         if isinstance(first, int):
-            assert isinstance(value, int)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise InvalidParameter(named)
             return max(value - first, -1)
-        assert not isinstance(value, int)
-        moment, begin = _moment(value), _moment(first)
+        try:
+            moment, begin = _moment(value), _moment(first)
+        except (ValueError, TypeError):
+            raise InvalidParameter(named) from None
         if self.every in _MONTHS:
             months = (moment.year - begin.year) * 12 + moment.month - begin.month
             step = months // _MONTHS[self.every]

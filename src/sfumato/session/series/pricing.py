@@ -138,16 +138,20 @@ class Pricing:
 
     @property
     def fingerprint(self) -> str:
-        """Of the series: under which it is found again."""
+        """Of the series at any price: under which it is found again."""
         facts = [
             "series 1",
             self.quote.fingerprint,
             [str(self.calendar.start), self.calendar.every],
             self.horizon,
             self.choice.plan.record(),
-            [noise.fingerprint for noise in self.noises],
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    @property
+    def noise(self) -> str:
+        """A digest of all that decides the noise, but the secret."""
+        return hashlib.sha256(json.dumps([noise.fingerprint for noise in self.noises]).encode()).hexdigest()
 
     def step_plan(self, step: int) -> Plan:
         """The question about one step."""

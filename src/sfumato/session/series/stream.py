@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -32,6 +32,7 @@ from sfumato.session.series.pricing import Of, Pricing, calendar_in, choice_of, 
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
+    from sfumato.plan.prices.quoting import Quote
     from sfumato.session.query import Query
     from sfumato.session.session import Session
 
@@ -82,7 +83,15 @@ def opened(
             "A series is of counts, sums and what follows from them, such as averages.",
             "Leave quantiles, COUNT(DISTINCT …), extremes and shares of units that limits touch out.",
         )
-    return Stream(session, query.text or "", Pricing(plan, place, calendar, steps, of, window, quote, choice))
+    pricing = Pricing(plan, place, calendar, steps, of, window, quote, choice)
+    if delta is not None or query.names_delta:
+        return Stream(session, query.text or "", pricing)
+    return Stream(
+        session,
+        query.text or "",
+        pricing,
+        at_delta=lambda paid: first.quoted_once(epsilon, delta=paid, mechanism="gaussian"),
+    )
 
 
 class Stream(NotAList):
@@ -103,8 +112,24 @@ class Stream(NotAList):
 
     _not_a_list = "The points are in a table: stream.table(), stream.to_pandas()."
 
-    def __init__(self, session: Session, text: str, pricing: Pricing) -> None:
-        self._session, self.text, self.pricing = session, text, pricing
+    def __init__(
+        self,
+        session: Session,
+        text: str,
+        pricing: Pricing,
+        *,
+        at_delta: Callable[[Fraction], Quote] | None = None,
+    ) -> None:
+        """As it is on record, or new.
+
+        Args:
+            session: Whose tables and ledger.
+            text: What was asked.
+            pricing: Its price and noise.
+            at_delta: The quote with another delta, where none was named: what the budget spares gets less,
+                and a series that is paid for goes on with what it was paid with.
+        """
+        self._session, self.text, self.pricing, self._at_delta = session, text, pricing, at_delta
         self._dataset = session.dataset_of(pricing.plan.report).name
         self.receipt: Receipt | None = self._on_record()
         self._points: list[Point] = []
@@ -115,7 +140,7 @@ class Stream(NotAList):
         """The debit that paid for it, if it is paid."""
         ledger = self._session.ledger
         paid = ledger.series.begun(self._dataset, self.pricing.fingerprint, ledger.analyst)
-        found = next((receipt for receipt in paid if receipt.loss == self.loss), None)
+        found = next((receipt for receipt in paid if self._is_of(receipt)), None)
         zone = self.pricing.calendar.zone if found is None else found.memo.get("zone")
         if zone != self.pricing.calendar.zone:
             raise InvalidParameter(
@@ -123,6 +148,16 @@ class Stream(NotAList):
                 f"zone={zone!r}, or another start for a new series."
             )
         return found
+
+    def _is_of(self, receipt: Receipt) -> bool:
+        """Whether a debit paid for this very series; its delta is taken over, where none was named."""
+        memo, pricing = receipt.memo, self.pricing
+        if self._at_delta is not None and memo.get("unnamed") == "delta" and receipt.loss != self.loss:
+            pricing = replace(pricing, quote=self._at_delta(Fraction(str(memo["delta"]))))
+        if receipt.loss != pricing.quote.loss or memo.get("noise") != pricing.noise:
+            return False
+        self.pricing = pricing
+        return True
 
     def _follow(self) -> None:
         """Take in the points that are on record by now."""
@@ -195,9 +230,9 @@ class Stream(NotAList):
                 raise InvalidParameter(
                     "Steps that are whole numbers are closed by you: say to=, the last one."
                 )
-            return calendar.step_of(to) + 1  # type: ignore[arg-type]
+            return calendar.step_of(to) + 1
         moment = datetime.datetime.now(datetime.UTC) if now is None else now
-        if moment.tzinfo is None:
+        if not isinstance(moment, datetime.datetime) or moment.tzinfo is None:
             raise InvalidParameter("now needs a time zone: datetime.now(tz=datetime.UTC).")
         closed = calendar.closed(moment)
         if to is None:
@@ -206,8 +241,7 @@ class Stream(NotAList):
                 if closed > self.horizon and len(self._points) < self.horizon
                 else closed
             )
-        value = datetime.date.fromisoformat(to) if isinstance(to, str) else to
-        wanted = calendar.step_of(value) + 1
+        wanted = calendar.step_of(to) + 1
         if wanted > closed:
             raise InvalidParameter(
                 f"The step {calendar.spoken(wanted - 1)} is still open in {calendar.zone}; nothing was read "
@@ -239,12 +273,16 @@ class Stream(NotAList):
         for step in (0, self.horizon - 1):
             session.vault.check(pricing.step_plan(step).recipe.questions, pricing.plan.rows)
         quote = pricing.quote
-        memo = Memo("series", self.text, quote.epsilon, quote.delta, "gaussian", quote.measured.table)
+        unnamed = () if self._at_delta is None else ("delta",)
+        table = quote.measured.table
+        memo = Memo(
+            "series", self.text, quote.epsilon, quote.delta, "gaussian", table, unnamed=unnamed
+        ).to_dict()
         self.receipt = session.ledger.debit(
             self._dataset,
             self.loss,
             fingerprint=pricing.fingerprint,
-            memo=memo.to_dict() | {"zone": pricing.calendar.zone},
+            memo=memo | {"zone": pricing.calendar.zone, "noise": pricing.noise},
             points=self.horizon,
             known=session.dataset_of(pricing.plan.report),
         ).receipt
