@@ -272,6 +272,26 @@ def test_the_file_in_the_documentation_is_one_and_all_keys_are_described(tmp_pat
     }
 
 
+@pytest.mark.parametrize("kind", ["series", "question"])
+def test_what_is_published_is_never_bought_again(clinic, kind):
+    """With another ledger, or a table that is declared anew, nobody meant to pay for all of it twice."""
+    clinic.lists(getattr(clinic, kind))
+    clinic.publish("2024-02-01")
+    files, spent = clinic.files(), clinic.spent()
+    catalog = clinic.folder / "sfumato.toml"
+    before = catalog.read_text()
+    catalog.write_text(before.replace('unit = "row"', 'unit = "row"\nversion = "2"'))
+    said = clinic.publish("2024-03-01", code=2)
+    assert "What is published is not on record; nothing was spent." in said
+    assert "and the ledger has 0 of them" in said
+    assert (clinic.files(), clinic.spent()) == (files, spent)
+    catalog.write_text(before)
+    for path in clinic.folder.glob("sfumato.ledger*"):
+        path.rename(path.with_name(f"old-{path.name}"))
+    assert "is not on record" in clinic.publish("2024-03-01", code=2)
+    assert clinic.spent() == 0
+
+
 def test_tables_of_two_budgets_and_an_analyst(clinic):
     catalog = clinic.folder / "sfumato.toml"
     other = catalog.read_text().replace("visits]", "calls]").replace("visits.columns", "calls.columns")
@@ -290,11 +310,11 @@ def test_tables_of_two_budgets_and_an_analyst(clinic):
 def test_a_clock_that_goes_back_is_refused_whatever_is_listed(clinic):
     clinic.publish("2024-03-01")
     files, spent = clinic.files(), clinic.spent()
-    assert "series daily: The clock went back: 2024-02-29 is published" in clinic.publish(
+    assert "went back; nothing was spent. series daily: the day 2024-02-29 is published" in clinic.publish(
         "2024-02-10", code=2
     )
     clinic.lists(clinic.question)
-    assert "question by_shop: The clock went back: 2024-02-01" in clinic.publish("2024-02-10", code=2)
+    assert "question by_shop: the month 2024-02-01" in clinic.publish("2024-02-10", code=2)
     assert (clinic.files(), clinic.spent()) == (files, spent)
 
 

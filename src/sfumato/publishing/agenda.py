@@ -103,6 +103,6 @@ class Agenda:
 
 def _entry(wanted: Wanted, opened: Opener, now: datetime.datetime, published: int) -> Entry:
     if wanted.kind == "series":
-        return Series(wanted, opened(wanted.sql, None), now)
+        return Series(wanted, opened(wanted.sql, None), now, published)
     values = values_for(wanted, calendar_for(wanted), 0)
     return Question(wanted, opened(wanted.sql, values), now, published)

@@ -10,15 +10,22 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from sfumato._dataclasses import dataclass
-from sfumato.errors import InvalidParameter
 from sfumato.loss import PrivacyLoss
 from sfumato.numeric.moments import as_moment
-from sfumato.publishing.wanted import Wanted
+from sfumato.publishing.wanted import FileUnusable, Wanted
 from sfumato.purchase import Forecast
 from sfumato.session import Session
 from sfumato.session.series.calendar import Calendar, zone_of
 
-__all__ = ["Entry", "Published", "moment_of", "refuse_clock"]
+__all__ = [
+    "ClockWentBack",
+    "Entry",
+    "NotOnRecord",
+    "Published",
+    "moment_of",
+    "refuse_clock",
+    "refuse_unrecorded",
+]
 
 _BARS = 3  # columns after a number: its error, and the two ends of its range
 
@@ -131,14 +138,43 @@ def moment_of(calendar: Calendar, step: int) -> datetime.datetime:
     return as_moment(calendar.value(step)).replace(tzinfo=zone_of(calendar.zone)).astimezone(datetime.UTC)
 
 
-def refuse_clock(calendar: Calendar, over: int, published: int) -> None:
+class ClockWentBack(FileUnusable):
+    """A window is published that is not over by the clock."""
+
+    headline = "The clock went back; nothing was spent."
+
+
+class NotOnRecord(FileUnusable):
+    """The files have windows that the ledger does not."""
+
+    headline = "What is published is not on record; nothing was spent."
+
+
+def refuse_unrecorded(wanted: Wanted, kept: int, published: int) -> None:
+    """Refuse to pay again for windows that the files have.
+
+    The ledger may be another one, the table declared anew, or the series chosen otherwise by another version
+    of Sfumato: whatever it is, nobody meant to buy all of it twice.
+
+    Raises:
+        NotOnRecord: if not all of them are on record; nothing was spent.
+    """
+    if kept < published:
+        raise NotOnRecord(
+            f"{wanted.where}: its files have {published:,} windows, and the ledger has {kept:,} of them as "
+            "they would be asked for now. Put the ledger and the declaration back, or give the release "
+            "another name to buy it anew."
+        )
+
+
+def refuse_clock(wanted: Wanted, calendar: Calendar, over: int, published: int) -> None:
     """Refuse a time before the end of what is published.
 
     Raises:
-        InvalidParameter: if it is; nothing was spent.
+        ClockWentBack: if it is; nothing was spent.
     """
     if over < published:
-        raise InvalidParameter(
-            f"The clock went back: {calendar.spoken(published - 1)} is published, and by the clock it is not "
-            "over. Set the clock, or give a later --now."
+        raise ClockWentBack(
+            f"{wanted.where}: the {calendar.every} {calendar.spoken(published - 1)} is published, and by the "
+            "clock it is not over. Set the clock, or give a later --now."
         )

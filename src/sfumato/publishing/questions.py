@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss import PrivacyLoss
-from sfumato.publishing.entries import Published, moment_of, refuse_clock
+from sfumato.publishing.entries import Published, moment_of, refuse_clock, refuse_unrecorded
 from sfumato.publishing.wanted import Wanted
 from sfumato.purchase import Forecast
 from sfumato.render import shown
@@ -79,13 +79,14 @@ class Question:
         """
         self.wanted, self.session = wanted, session
         self.calendar = calendar_for(wanted)
-        self.over, self.kept = self.calendar.closed(now), 0
-        refuse_clock(self.calendar, self.over, published)
-        self._first = self._query(0)
-        if self._first.explain:
+        self.over, self.kept, self._published = self.calendar.closed(now), 0, published
+        refuse_clock(wanted, self.calendar, self.over, published)
+        self._queries: dict[int, Query] = {}
+        first = self._query(0)
+        if first.explain:
             raise QueryRefused("EXPLAIN asks for the quote alone.", "Leave EXPLAIN out.")
-        self.dataset = session.dataset_of(self._first.report).name
-        self._quote = self._first.quote(wanted.epsilon, delta=wanted.delta)
+        self.dataset = session.dataset_of(first.report).name
+        self._quote = first.quote(wanted.epsilon, delta=wanted.delta)
         if self._quote.first:
             table, price = self._quote.measured.table, shown(float(wanted.epsilon))
             raise InvalidParameter(
@@ -96,7 +97,11 @@ class Question:
         self._releases: list[Release] = []
 
     def _query(self, step: int) -> Query:
-        return self.session.sql(self.wanted.sql, values_for(self.wanted, self.calendar, step))
+        """The question about one window: read once, and asked when it is priced and when it is bought."""
+        if step not in self._queries:
+            values = values_for(self.wanted, self.calendar, step)
+            self._queries[step] = self.session.sql(self.wanted.sql, values)
+        return self._queries[step]
 
     def foresee(self, due: Forecast) -> None:
         """Say what is going to be paid, and refuse what could not be answered."""
@@ -106,6 +111,8 @@ class Question:
             quote = query.quote(wanted.epsilon, delta=wanted.delta)
             if due.expect(query.purchase(quote, quote.epsilon)) is None:
                 self._new += 1
+            if step + 1 == self._published:
+                refuse_unrecorded(wanted, step + 1 - self._new, self._published)
         self.kept = self.over - self._new
 
     @property

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from sfumato.errors import InvalidParameter
 from sfumato.loss import PrivacyLoss
-from sfumato.publishing.entries import Published, moment_of, refuse_clock
+from sfumato.publishing.entries import Published, moment_of, refuse_clock, refuse_unrecorded
 from sfumato.publishing.wanted import Wanted
 from sfumato.purchase import Forecast
 from sfumato.render import shown
@@ -20,12 +20,13 @@ __all__ = ["Series"]
 class Series:
     """A published series; see `Entry`."""
 
-    def __init__(self, wanted: Wanted, session: Session, now: datetime.datetime) -> None:
-        """Find how far it is.
+    def __init__(self, wanted: Wanted, session: Session, now: datetime.datetime, published: int) -> None:
+        """Find how far it is; `published` is how many points its files have.
 
         Raises:
             QueryRefused: if the text makes no series.
-            InvalidParameter: for steps that no clock closes, or a clock that went back.
+            InvalidParameter: for steps that no clock closes, a clock that went back, or
+                a series that is published and not on record.
         """
         self.wanted, self.session, self._now = wanted, session, now
         self._stream = session.stream(
@@ -48,7 +49,8 @@ class Series:
         closed = self.calendar.closed(now)
         self.over, self.missed = min(closed, wanted.horizon), max(closed - wanted.horizon, 0)
         self.kept = len(self._stream)
-        refuse_clock(self.calendar, self.over, self.kept)
+        refuse_clock(wanted, self.calendar, self.over, self.kept)
+        refuse_unrecorded(wanted, self.kept, published)
         self._paid = self._stream.receipt is not None
 
     @property
