@@ -329,3 +329,26 @@ def test_it_is_drawn_with_a_band(tmp_path):
         assert (tmp_path / "one.png").stat().st_size > 5000
         with pytest.raises(InvalidParameter, match="there is n, total"):
             series.plot(column="m")
+
+
+def test_a_version_that_chooses_other_noise_goes_on_with_what_is_on_record(tmp_path, monkeypatch):
+    from sfumato.continual import candidates
+    from sfumato.errors import LedgerUnusable
+    from sfumato.session.series import pricing, stream
+
+    path = tmp_path / "l"
+    with session_of(rows_of(6), path) as session:
+        first = daily(session)
+        first.advance(now=at(3))
+        chosen = first.pricing.choice.plan
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "choice_of", lambda *_: candidates(30)[-1])
+        with session_of(rows_of(6), path) as session:
+            again = daily(session)
+            assert again.pricing.choice.plan == chosen
+            assert again.advance(now=at(5)) == 2
+            assert session.balance().spent == 900
+    with monkeypatch.context() as patch:
+        patch.setattr(pricing.Pricing, "noise", "of another kind")
+        with session_of(rows_of(6), path) as session, pytest.raises(LedgerUnusable, match="another version"):
+            daily(session)

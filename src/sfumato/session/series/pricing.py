@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from sfumato._dataclasses import dataclass
-from sfumato.continual import Choice, Continual, candidates
+from sfumato.continual import Choice, Continual, Factorisation, candidates
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.mechanisms import Gaussian
 from sfumato.plan.intervals.noise import Noise
@@ -144,9 +145,18 @@ class Pricing:
             self.quote.fingerprint,
             [str(self.calendar.start), self.calendar.every],
             self.horizon,
-            self.choice.plan.record(),
+            [self.of, self.length],
+            self.choice.plan.touches,
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    def on_record(self, plan: Mapping[str, Any]) -> Pricing:
+        """The same with the noise that was chosen when it was paid for; a later version may choose better."""
+        known = Factorisation.of_record(plan)
+        if known == self.choice.plan:
+            return self
+        length = 1 if self.of == "steps" else self.length
+        return replace(self, choice=Choice("as on record", known, known.mean_square(length)))
 
     @property
     def noise(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import BudgetExceeded, InvalidParameter, MissingExtra, QueryRefused
+from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerUnusable, MissingExtra, QueryRefused
 from sfumato.ledger import Memo
 from sfumato.loss import PrivacyLoss
 from sfumato.numeric.exact import Rational, as_integer
@@ -154,8 +154,14 @@ class Stream(NotAList):
         memo, pricing = receipt.memo, self.pricing
         if self._at_delta is not None and memo.get("unnamed") == "delta" and receipt.loss != self.loss:
             pricing = replace(pricing, quote=self._at_delta(Fraction(str(memo["delta"]))))
-        if receipt.loss != pricing.quote.loss or memo.get("noise") != pricing.noise:
+        if receipt.loss != pricing.quote.loss:
             return False
+        pricing = pricing.on_record(memo["plan"])
+        if memo["noise"] != pricing.noise:
+            raise LedgerUnusable(
+                "This series was begun by another version of Sfumato, whose noise this one does not draw: go "
+                "on with that version, or give another start for a new series. Nothing was spent."
+            )
         self.pricing = pricing
         return True
 
@@ -282,7 +288,12 @@ class Stream(NotAList):
             self._dataset,
             self.loss,
             fingerprint=pricing.fingerprint,
-            memo=memo | {"zone": pricing.calendar.zone, "noise": pricing.noise},
+            memo=memo
+            | {
+                "zone": pricing.calendar.zone,
+                "noise": pricing.noise,
+                "plan": pricing.choice.plan.record(),
+            },
             points=self.horizon,
             known=session.dataset_of(pricing.plan.report),
         ).receipt
