@@ -12,6 +12,7 @@ from pyarrow import csv
 
 import sfumato as sf
 from sfumato.catalog import Catalog
+from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused
 from sfumato.plan.expressions.tree import Column, call
 from sfumato.session.series.calendar import meets
@@ -158,3 +159,22 @@ def test_a_series_over_windows_is_less_noisy_the_shorter_they_are():
             assert series.advance(now=now) == 31
             widths.append(series.table(kind="noise")["n_error"][30].as_py())
     assert np.all(np.diff(widths) > 0)
+
+
+def _counted():
+    """How many rows count of two units whose windows and ids read the same one after the other."""
+    days = [date(1970, 1, 1) + timedelta(days=number) for number in (1000, 10_000)]
+    unit = sf.PrivacyUnit("user", max_rows=1, window=1, time="day")
+    schema = {"day": sf.Date("1970-01-01", "2026-12-31")}
+    source = pa.table({"user": ["01", "1"], "day": days})
+    with session_of(sf.PrivateTable("visits", source=source, unit=unit, schema=schema)) as session:
+        return session.sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=10**5).table["n"][0].as_py()
+
+
+def test_a_window_and_an_id_are_not_taken_for_others(monkeypatch):
+    assert round(_counted()) == 2
+    fill = Dialect.fill
+    monkeypatch.setattr(
+        Dialect, "fill", lambda self, form, *nodes: fill(self, form.replace("':' || ", ""), *nodes)
+    )
+    assert round(_counted()) == 1  # planted: nothing between them
