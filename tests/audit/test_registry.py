@@ -10,13 +10,15 @@ import pytest
 import sfumato as sf
 from sfumato.audit import Audit, Finding, audit_mechanism, run, subjects
 from sfumato.audit.registry import Subject, examined
+from sfumato.continual import Continual
 from sfumato.errors import InvalidParameter
 from sfumato.loss import PrivacyLoss, PureLoss
 from sfumato.testing import MUTANTS, seeded
 from sfumato.testing.mutants.local import LOCAL_MUTANTS
 
 SURE = 1 - 1e-7
-SLOW = ("choice: ", "profile: ", "query: wards written")  # bought, or drawn as files, again for each sample
+# Bought, drawn as files, or published step by step, again for each sample.
+SLOW = ("choice: ", "profile: ", "query: wards written", "series: ")
 # Planted bugs that make an answer worse and no less private: nothing for an auditor. Honest twins are cleared
 # in tests/statistical/test_mutants.py and tests/local/test_audit.py.
 HARMLESS = {"twice the noise", "biased survey estimator"}
@@ -101,6 +103,35 @@ def test_files_whose_noise_comes_from_no_seed_are_told_from_honest_ones(monkeypa
     monkeypatch.setattr("sfumato.session.drawing.hmac.digest", lambda *_: bytes(32))
     planted = run(["wards written"], samples=500, confidence=1 - 1e-6)
     assert (len(honest.broken), len(planted.broken)) == (0, 1)
+
+
+PLANTED = {
+    "somebody in all steps": ("stream.touches_of", lambda *_: 1),
+    "two days of somebody": ("stream.touches_of", lambda *_: 1),
+    "a row that is deleted again": (  # noise of half the size that was paid for
+        "pricing.Continual",
+        lambda plan, *, rho, **more: Continual(plan, rho=4 * rho, **more),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.stats) for name in PLANTED])
+def test_series_of_neighbouring_histories_are_cleared_and_planted_bugs_are_not(name, monkeypatch):
+    with seeded(name):
+        honest = run([f"series: {name}"], samples=300_000, confidence=1 - 1e-6)
+        place, new = PLANTED[name]
+        monkeypatch.setattr(f"sfumato.session.series.{place}", new)
+        planted = run([f"series: {name}"], samples=300_000, confidence=1 - 1e-6)
+    assert (len(honest.broken), len(planted.broken)) == (0, 1)
+    (finding,) = honest
+    assert finding.proven > 0.1 * finding.claimed  # seen
+
+
+def test_one_series_is_cleared_and_a_planted_bug_is_not(monkeypatch):
+    with seeded("series"):
+        monkeypatch.setattr("sfumato.session.series.stream.touches_of", lambda *_: 1)
+        planted = run(["series: somebody in all steps"], samples=500, confidence=1 - 1e-6)
+    assert len(planted.broken) == 1
 
 
 @pytest.mark.stats

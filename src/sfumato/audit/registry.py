@@ -30,6 +30,7 @@ _LEAST = 500
 _SEEN = 100  # a delta of which fewer samples than this are expected shows nothing
 _SLOW = 5  # mechanisms that answer one question at a time get a fifth of the samples
 _FITTED = 100  # many measurements for each sample
+_STEPPED = 100  # all steps of a series for each sample
 _BOUGHT = 400  # a debit and a record for each sample
 _FEW = 8  # fewer are done before a second interpreter has started
 _TINY = 1e-9  # a claim of 0 has no ratio
@@ -61,6 +62,7 @@ def subjects() -> tuple[Subject, ...]:
     from sfumato import mechanisms
     from sfumato.audit.choices import CHOICES
     from sfumato.audit.queries import QUERIES
+    from sfumato.audit.series import SERIES
     from sfumato.continual.examples import examples as streams
     from sfumato.games.examples import examples as games
     from sfumato.local.examples import examples as clients
@@ -87,6 +89,7 @@ def subjects() -> tuple[Subject, ...]:
     ]
     registered += [Subject(example.name, "query", _asked(example.pair), example.part) for example in QUERIES]
     registered += [Subject(example.name, "query", _asked(example.pair), _BOUGHT) for example in CHOICES]
+    registered += [Subject(example.name, "query", _asked(example.pair), _STEPPED) for example in SERIES]
     registered += [Subject(each.name, "fit", _opened(each.loss, each.draw), _BOUGHT) for each in tables()]
     if find_spec("sklearn") is not None:
         from sfumato.learn.examples import examples as models

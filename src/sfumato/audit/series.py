@@ -1,0 +1,195 @@
+"""Published series that are audited by name: neighbouring histories of a small clinic, through a session."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato import random
+from sfumato._dataclasses import dataclass
+from sfumato.continual.factorisation import SCALE_BITS
+from sfumato.ledger import Budget, Ledger
+from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable
+from sfumato.session import Session
+from sfumato.session.series.points import Courses
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sfumato.loss import PrivacyLoss
+    from sfumato.mechanisms.base import Side
+    from sfumato.session.series.pricing import Pricing
+    from sfumato.session.vault import Vault
+
+__all__ = ["SERIES", "SeriesExample", "SeriesPair"]
+
+Row = tuple[int, int, int]
+State = tuple[Row, ...]
+_START = datetime.date(1970, 1, 1)  # where windows of some days begin
+_TEXT = "SELECT day, COUNT(*) AS n, SUM(cost) AS total FROM visits GROUP BY day"
+_HORIZON, _ALICE, _BOB = 4, 99, 98
+_SECRET = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesExample:
+    """A series of two histories that differ in one privacy unit.
+
+    Attributes:
+        name: Short and unique.
+        unit: Whose privacy is declared.
+        left: The unit's rows in each state of one history: person, day, cost. After each state one more step
+            is published.
+        right: Those of the other history.
+    """
+
+    name: str
+    unit: PrivacyUnit
+    left: tuple[State, ...]
+    right: tuple[State, ...]
+
+    def pair(self) -> SeriesPair:
+        """Both series, paid for and read step by step."""
+        with closing(Ledger.open(None)) as ledger:  # one for both: neighbours share the dataset's salt
+            sides = [
+                _published(self.unit, states, ledger, name)
+                for name, states in (("left", self.left), ("right", self.right))
+            ]
+        return SeriesPair(sides[0][0], {"left": sides[0][1], "right": sides[1][1]})
+
+
+class SeriesPair:
+    """The exact numbers of two series, whose noise is drawn again at will.
+
+    Attributes:
+        loss: The claim.
+    """
+
+    def __init__(self, pricing: Pricing, exact: dict[Side, list[Sequence[NDArray[Any]]]]) -> None:
+        self.loss: PrivacyLoss = pricing.quote.loss
+        self._pricing, self._exact = pricing, exact
+        matrix = _matrix(pricing)
+        self._tests = [
+            matrix.T @ matrix @ move / noise.sigma**2 * noise.grid
+            for noise, move in zip(pricing.noises, self._moves(), strict=True)
+        ]
+
+    def _moves(self) -> list[NDArray[np.float64]]:
+        """How far apart the two series are at each step, for each measurement of their only group."""
+        return [
+            np.array(
+                [
+                    float(right[place][0]) - float(left[place][0])
+                    for left, right in zip(self._exact["left"], self._exact["right"], strict=True)
+                ]
+            )
+            for place in range(len(self._pricing.noises))
+        ]
+
+    def draw(self, side: Side, count: int) -> NDArray[np.float64]:
+        """That many series: the test that tells the two apart best, and all points."""
+        rows = np.zeros((count, 1 + len(self._tests) * _HORIZON))
+        for row in rows:
+            courses = Courses(self._pricing.noises, random.salt(_SECRET))
+            points = [courses.release(exact).units for exact in self._exact[side]]
+            shown = np.array([[float(units[0]) for units in point] for point in points])
+            row[0] = sum(shown[:, place] @ test for place, test in enumerate(self._tests))
+            row[1:] = shown.ravel()
+        return rows
+
+
+def _matrix(pricing: Pricing) -> NDArray[np.float64]:
+    """C·D, which makes the noise of the steps independent."""
+    plan = pricing.choice.plan
+    column = plan.factor.coefficients(_HORIZON)
+    matrix = np.zeros((_HORIZON, _HORIZON))
+    for step in range(_HORIZON):
+        matrix[step:, step] = column[: _HORIZON - step] * (plan.scale(step) / 2.0**SCALE_BITS)
+    return matrix
+
+
+class _Watched:
+    """A vault that keeps what was read."""
+
+    def __init__(self, vault: Vault, kept: list[Sequence[NDArray[Any]]]) -> None:
+        self._vault, self._kept = vault, kept
+
+    def check(self, *questions: Any) -> None:
+        self._vault.check(*questions)
+
+    def read(self, *wanted: Any) -> Any:
+        reading = self._vault.read(*wanted)
+        self._kept.append(reading.columns)
+        return reading
+
+
+def _published(
+    unit: PrivacyUnit, states: tuple[State, ...], ledger: Ledger, name: str
+) -> tuple[Pricing, list[Sequence[NDArray[Any]]]]:
+    """A series of a history in an analyst's name, one step for each state, and what was read for it."""
+    kept: list[Sequence[NDArray[Any]]] = []
+    budget = Budget(epsilon=20, delta=1e-3)
+    for step, rows in enumerate(states):
+        table = _table((*_others(), *rows), unit)
+        with (
+            Session(table, budget=budget, ledger=ledger) as session,
+            session.as_analyst(name) as own,
+        ):
+            own.vault = cast("Vault", _Watched(own.vault, kept))
+            series = own.stream(_TEXT, start=_START, horizon=_HORIZON, epsilon=4, delta=1e-5)
+            end = _START + datetime.timedelta(days=step + 1)
+            series.advance(now=datetime.datetime.combine(end, datetime.time(), datetime.UTC))
+    return series.pricing, kept
+
+
+def _others() -> State:
+    return tuple((person, person % _HORIZON, person % 11) for person in range(20))
+
+
+def _table(rows: State, unit: PrivacyUnit) -> PrivateTable:
+    source = pa.table(
+        {
+            "person": [person for person, _, _ in rows],
+            "day": [_START + datetime.timedelta(days=day) for _, day, _ in rows],
+            "cost": [cost for _, _, cost in rows],
+        }
+    )
+    schema = {"day": Date("1970-01-01", "1971-01-01"), "cost": Int(0, 10)}
+    return PrivateTable("visits", source=source, unit=unit, schema=schema)
+
+
+def _series() -> tuple[SeriesExample, ...]:
+    nothing: tuple[State, ...] = ((),) * _HORIZON
+    once: State = ((_ALICE, 1, 10),)
+    always: State = tuple((_ALICE, day, 10) for day in range(_HORIZON) for _ in range(3))
+    two_days: State = tuple((_ALICE, day, 10) for day in (2, 3) for _ in range(3))
+    late: State = ((_BOB, 3, 10),)
+    return (
+        SeriesExample("series: a row that is deleted again", PrivacyUnit.row(), nothing, ((), once, (), ())),
+        SeriesExample(
+            "series: a row in place of another",
+            PrivacyUnit.row(adjacency="exchange"),
+            (once,) * _HORIZON,
+            (late,) * _HORIZON,
+        ),
+        SeriesExample(
+            "series: somebody in all steps",
+            PrivacyUnit("person", max_rows=1),
+            nothing,
+            (always,) * _HORIZON,
+        ),
+        SeriesExample(
+            "series: two days of somebody",
+            PrivacyUnit("person", max_rows=1, window=2, time="day"),
+            nothing,
+            ((), (), two_days, two_days),
+        ),
+    )
+
+
+SERIES = _series()
