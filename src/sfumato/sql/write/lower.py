@@ -151,6 +151,11 @@ def _by_weighted_rows(parts: Parts) -> exp.Select:
 
     A NULL joins nothing, so that rows without a unit are not tested for it; and rows outside the public keys,
     which are never counted in n, fall out with their groups, where there are few lines left.
+
+    On DuckDB nothing else is as quick. With 1e7 rows of 1e6 units, in CPU seconds of the plain aggregate: to
+    count by unit 3.3, the join 4, all of it 9 to 10; rows that are materialised once 10.5, a window by unit
+    15, lines of unit and group 16.5, lists of a unit's rows 39, which could not be spilled either. Both
+    halves wait for memory: each row looks up its unit in a table that no cache holds.
     """
     if parts.dialect.windowed:
         return _by_windowed_rows(parts)
