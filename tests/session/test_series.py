@@ -249,6 +249,16 @@ def test_bad_wishes_are_one_sentence(wishes, words):
         refused(session, InvalidParameter, words, lambda: session.stream(**(usual | wishes)))
 
 
+def test_a_budget_without_delta_has_no_series():
+    with sf.Session(table_of(rows_of(3)), budget=sf.Budget(epsilon=1)) as session:
+        refused(
+            session,
+            InvalidParameter,
+            "the budget has none",
+            lambda: session.stream(DAILY, start=START, horizon=5, epsilon="0.1"),
+        )
+
+
 def test_by_groups_and_by_months():
     text = "SELECT DATE_TRUNC('month', day) AS m, shop, COUNT(*) AS n FROM visits GROUP BY m, shop"
     with session_of(rows_of(90)) as session:

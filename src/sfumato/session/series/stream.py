@@ -76,6 +76,11 @@ def opened(
     calendar.value(steps)  # refuses what ends beyond all calendars
     time = report.child.keys[place].expression
     choice = choice_of(touches_of(plan.rows.unit, time, calendar.every, steps), steps, of, window)
+    named = delta is not None or query.names_delta
+    if not named and not session.dataset_of(report).budget.delta:
+        raise InvalidParameter(
+            "The noise of a series needs a delta, and the budget has none: have one added, such as 1e-6."
+        )
     first = query.about(stepped(plan, place, calendar, 0))
     quote = first.quoted_once(epsilon, delta=delta, mechanism="gaussian")
     if quote.extras or quote.selections:
@@ -84,7 +89,7 @@ def opened(
             "Leave quantiles, COUNT(DISTINCT …), extremes and shares of units that limits touch out.",
         )
     pricing = Pricing(plan, place, calendar, steps, of, window, quote, choice)
-    if delta is not None or query.names_delta:
+    if named:
         return Stream(session, query.text or "", pricing)
     return Stream(
         session,
