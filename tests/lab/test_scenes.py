@@ -33,6 +33,14 @@ TOLD = {
         r"\[(\d+), \1, \1, \1, \1, \1, \1, \1, \1, \1\]",
         r"truth: 1234\nspent: 0\.1 of 1",
     ],
+    "daily": [
+        r"she came, +1 days: the mean tells it +[456]\d% of the time",
+        r"she came, 365 days: the mean tells it +(8[5-9]|9\d|100)% of the time",
+        # Seven days together are hardly noisier than one where a promise is for a day.
+        r"what she did in a day +± +\d+ +± +1\d\n",
+        r"in the year +± +1\d\d +± +[34]\d\d\n",
+        r"2026-03-31 +2[5-9]\d ± 1\d",
+    ],
     "reconstruction": [r"exact: 100\.0%", r"epsilon 1 in all.*No better than a guess"],
     "desiderata": [
         *(rf"{one} +no +no +no +no " for one in ("anonymisation", "swapping", "minimisation")),
@@ -163,7 +171,7 @@ def test_every_scene_draws(told):
         part.text
         for part in told.parts
         if part.kind == "code"
-        and re.search(r"^(sf\.plots\.|sf\.attacks\.c|least\.plot|answer\.plot)", part.text, re.M)
+        and re.search(r"^(sf\.plots\.|sf\.attacks\.c|least\.plot|answer\.plot|series\.plot)", part.text, re.M)
     ]
     assert drawn
     kept = json.loads((NOTEBOOKS / f"{told.name}.ipynb").read_text(encoding="utf-8"))
