@@ -70,7 +70,7 @@ def test_a_series_goes_on_after_twenty_kills(place, crew, point):
 
 
 def test_of_several_who_go_on_at_once_each_shows_the_same_series(place, crew):
-    jobs = [["series", place.where, place.state, "never", 0, SHORT] for _ in range(3)]
+    jobs = [["series", place.where, place.state, "together", 3, SHORT] for _ in range(3)]
     answers = crew.run(*jobs)
     assert [status for status, _ in answers] == [0] * 3
     assert [shown for _, (shown,) in answers] == [undisturbed(SHORT)] * 3

@@ -13,7 +13,9 @@ import importlib
 import os
 import signal
 import sys
+import time
 from datetime import UTC, date, timedelta
+from pathlib import Path
 
 __all__ = ["POINTS", "RECORDED", "advanced", "noise_of_secret", "series", "session_of", "values_of", "warm"]
 
@@ -86,9 +88,10 @@ def noise_of_secret():
     points._EVERY = 3
 
 
-def advanced(session, steps, horizon):
+def advanced(session, steps, horizon, wait=lambda: None):
     """The series of the session with this many steps."""
     series = session.stream(TEXT, start=START, horizon=horizon, epsilon="0.5", delta="1e-6")
+    wait()
     if len(series) < steps:
         moment = datetime.datetime.combine(START + timedelta(days=steps), datetime.time(), UTC)
         series.advance(now=moment)
@@ -96,20 +99,32 @@ def advanced(session, steps, horizon):
 
 
 def series(report, where, state, point, at, horizon):
-    """Goes on with a series, and dies at a point of a step; what it shows goes into the report."""
+    """Goes on with a series, and dies at a point of a step; what it shows goes into the report.
+
+    At the point "together" it waits until `at` processes have found out how far the series is.
+    """
     from sfumato.ledger import Ledger
 
     noise_of_secret()
     ledger = Ledger.open(where, state=state)
     with session_of(ledger) as session:
         _armed(session, point, at)
-        shown = advanced(session, horizon, horizon)
+        wait = (lambda: _met(Path(state), at)) if point == "together" else (lambda: None)
+        shown = advanced(session, horizon, horizon, wait)
         report(values_of(shown))
     ledger.close()
 
 
 def values_of(series):
     return [[units.tolist() for units in point.units] for point in series._points]
+
+
+def _met(folder, many):
+    (folder / f"here {os.getpid()}").touch()
+    for _ in range(3000):
+        if len(list(folder.glob("here *"))) >= many:
+            return
+        time.sleep(0.01)
 
 
 def _die() -> None:
