@@ -8,18 +8,25 @@ steps it was computed once, on an accelerator, until its weights changed by 1e-7
 
 from __future__ import annotations
 
+import datetime
+import os
 import resource
+import tempfile
 import time
 
+import duckdb
 import numpy as np
 
+import sfumato as sf
 from benchmarks.harness import Report, best, once, seconds, times
 from sfumato.continual import Banded, Buffered, Continual, Factorisation, choose, tree_error
+from sfumato.engines import DuckDB
 
 DENSE = (64, 256, 1024)
 OPTIMUM = {4096: 11.490554}
 STEPS, GROUPS = 10**6, 1_000
 REPEATS = 300
+YEAR, YEAR_ROWS, YEAR_THREADS = 365, int(float(os.environ.get("YEAR_ROWS", "1e7"))), 2
 
 
 def lower_bound(steps: int) -> float:
@@ -134,4 +141,63 @@ def step(report: Report) -> None:
     report.figure("state of such a stream", stream.memory / 1000, "<=", 200, unit=" kB")
 
 
-PARTS = (running, step)
+def year(report: Report) -> None:
+    """A year of daily releases by group, beside the plain queries of each day.
+
+    Plain DuckDB finds a day by the statistics of a file. Here none decide whether a row counts, so that each
+    day reads the dates of all rows; the third line is the plain queries without statistics.
+    """
+    report.heading(f"{YEAR} days of {YEAR_ROWS:,} rows, 50 groups", "wall", "CPU")
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/visits.parquet"
+        plain = duckdb.connect()
+        plain.execute(f"SET threads = {YEAR_THREADS}")
+        plain.execute(
+            f"COPY (SELECT DATE '2024-01-01' + CAST(i * {YEAR} // {YEAR_ROWS} AS INT) AS day, "
+            "CAST(hash(i + 7) % 50 AS INT) AS ward, CAST(hash(i + 9) % 100 AS INT) AS cost "
+            f"FROM range({YEAR_ROWS}) AS t(i)) TO '{path}'"
+        )
+        rows = f"FROM '{path}' WHERE day = DATE '2024-01-01' + {{}}"
+        asked = f"SELECT ward, COUNT(*), SUM(cost) {rows} GROUP BY ward"
+
+        def days() -> None:
+            for day in range(YEAR):
+                plain.execute(asked.format(day)).fetchall()
+
+        table = sf.PrivateTable(
+            "visits",
+            source=path,
+            unit=sf.PrivacyUnit.row(),
+            schema={
+                "day": sf.Date("2024-01-01", "2024-12-31"),
+                "ward": sf.Enum(list(range(50))),
+                "cost": sf.Int(0, 99),
+            },
+        )
+        budget = sf.Budget(epsilon=5, delta="1e-5")
+        with sf.Session(table, budget=budget, engine=DuckDB(threads=YEAR_THREADS)) as session:
+            series = session.stream(
+                "SELECT day, ward, COUNT(*) AS n, SUM(cost) AS total FROM visits GROUP BY day, ward",
+                start="2024-01-01",
+                horizon=365,
+                epsilon=1,
+                delta="1e-6",
+            )
+            last = datetime.date(2024, 1, 1) + datetime.timedelta(days=YEAR - 1)
+            ours = once(lambda: series.advance(last))
+        theirs = once(days)
+        off = plain.execute(
+            "SELECT string_agg(name, ',') FROM duckdb_optimizers() "
+            "WHERE name LIKE '%pushdown%' OR name LIKE 'statistics%'"
+        )
+        plain.execute("SET disabled_optimizers = ?", [off.fetchall()[0][0]])
+        blind = once(days)
+    for who, timing in (("sfumato", ours), ("DuckDB", theirs), ("DuckDB without statistics", blind)):
+        report.row("a year", who, seconds(timing.wall), seconds(timing.cpu), timing=timing)
+    what = "a year of daily releases over the plain queries"
+    report.figure(what, ours.wall / theirs.wall, "<=", 1.5, unit=" ×", cpu=ours.cpu / theirs.cpu)
+    what = "a year of daily releases over the plain queries without statistics"
+    report.figure(what, ours.wall / blind.wall, "<=", 1.5, unit=" ×", cpu=ours.cpu / blind.cpu)
+
+
+PARTS = (running, step, year)

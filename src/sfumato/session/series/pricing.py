@@ -16,8 +16,9 @@ from sfumato._dataclasses import dataclass
 from sfumato.continual import Choice, Continual, Factorisation, candidates
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.mechanisms import Gaussian
+from sfumato.plan.expressions.tree import call, literal
 from sfumato.plan.intervals.noise import Noise
-from sfumato.plan.questions.nodes import Key
+from sfumato.plan.questions.nodes import Key, Where
 from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.plan.questions.windowing import is_time_of
 from sfumato.session.series.calendar import Calendar, calendar_of, every_of, meets
@@ -78,7 +79,11 @@ def stepped(plan: Plan, place: int, calendar: Calendar, step: int) -> Plan:
     )
     if node.combinations is not None or node.levels:
         raise QueryRefused("A series has one level of groups.", "Leave ROLLUP, CUBE and listed pairs out.")
-    return plan.asking(keys=keys)
+    # Said twice: a condition leaves the rows of other steps out before they are put into groups.
+    within = call("equal", node.keys[place].expression, literal(calendar.value(step)))
+    if node.predicate is not None:
+        within = call("and", node.predicate, within)
+    return plan.asking(keys=keys, child=Where(node.source, within))
 
 
 def touches_of(unit: PrivacyUnit, time: Expression, every: str, horizon: int) -> int:
