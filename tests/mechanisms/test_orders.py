@@ -13,6 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato import accounting, local
+from sfumato.continual import Continual, choose
 
 PAGE = Path(__file__).parents[2] / "docs" / "mechanisms.md"
 DELTA = 1e-6
@@ -161,6 +162,14 @@ ORDERS = [
         math.log2,
         (2**10, 2**20, 2**40),
         1.1,
+    ),
+    Order(
+        "the same with 0.15 of the squared error",
+        "T",
+        lambda t: Continual(choose(int(t)), rho=0.1, sensitivity=1).deviation_running(int(t)),
+        math.log2,
+        (2**8, 2**12, 2**16),
+        1.3,
     ),
     Order(
         "a share of n people, local",

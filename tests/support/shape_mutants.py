@@ -96,9 +96,9 @@ def _weighed_before(parts: Any, **options: Any) -> exp.Select:
     return found
 
 
-def _owned_by_pointer(source: Any, tables: Mapping[str, Any]) -> exp.Expr:
+def _owned_by_pointer(source: Any, tables: Mapping[str, Any], dialect: Any) -> exp.Expr:
     """Each row of an order belongs to the order, not to the person."""
-    found = _scan(source, tables)
+    found = _scan(source, tables, dialect)
     for each in found.find_all(exp.Alias):
         if each.alias == UNIT_COLUMN:
             here, _ = tables[source.table].unit.on[0]
