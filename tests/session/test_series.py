@@ -364,3 +364,33 @@ def test_a_version_that_chooses_other_noise_goes_on_with_what_is_on_record(tmp_p
         patch.setattr(pricing.Pricing, "noise", "of another kind")
         with session_of(rows_of(6), path) as session, pytest.raises(LedgerUnusable, match="another version"):
             daily(session)
+
+
+@pytest.mark.parametrize(
+    ("of", "window"), [("running", None), ("steps", None), ("window", 1), ("window", 4), ("window", 99)]
+)
+def test_a_table_has_the_points_one_by_one(of, window, monkeypatch):
+    """Totals that follow from one another, and deviations of all steps together, are those of each point."""
+    from sfumato.continual import Continual
+
+    text = "SELECT day, shop, COUNT(*) AS n, AVG(amount) AS m FROM visits GROUP BY day, shop"
+    with session_of(rows_of(12)) as session:
+        series = daily(session, epsilon=5, text=text)
+        series.advance(now=at(9))
+        shown = series.table(of, window=window, kind="noise")
+
+        def too_many(self, window=None):
+            raise InvalidParameter("too many steps to list")
+
+        monkeypatch.setattr(Continual, "deviations", too_many)
+        apart = series.table(of, window=window, kind="noise")
+        points = [
+            series.point(step, of, window=window).to_arrow(errors=True, kind="noise") for step in range(9)
+        ]
+        one_by_one = pa.concat_tables(table.replace_schema_metadata(None) for table in points)
+        assert apart.equals(one_by_one)
+        for name in shown.column_names:
+            if pa.types.is_floating(shown[name].type):
+                assert np.allclose(shown[name].to_numpy(), apart[name].to_numpy(), rtol=1e-6)
+            else:
+                assert shown[name].equals(apart[name])

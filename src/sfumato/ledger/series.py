@@ -122,7 +122,9 @@ class SeriesOf:
         with self._journal.reading() as book:
             row = self._row(receipt)
             length = _length(book, row)
-            rows = store.about(row.dataset, str(row.fingerprint), "point")[: max(length - first, 0)]
+            if first >= length:
+                return []
+            rows = store.about(row.dataset, str(row.fingerprint), "point")[: length - first]
             own = [each for each in reversed(rows) if each.facts["debit"] == row.number]
             if len(own) < length - first:  # two series of one question: those of the other are among them
                 every = reversed(store.about(row.dataset, str(row.fingerprint), "point"))
@@ -135,7 +137,7 @@ class SeriesOf:
                 if payload is None or not same or facts["point"] != place:
                     raise _edited(number)
                 found.append(payload)
-            if len(found) != max(length - first, 0):
+            if len(found) != length - first:
                 raise _edited(row.number)
             return found
 

@@ -42,6 +42,7 @@ __all__ = [
     "block_facts",
     "declared_facts",
     "is_single",
+    "looks_up",
     "rows_of",
     "source_facts",
     "substituted",
@@ -168,7 +169,7 @@ def _owners(private: list[PrivateTable], tables: Mapping[str, Any]) -> dict[str,
 def _check_units(source: Source, private: list[PrivateTable], tables: Mapping[str, Any]) -> None:
     first = private[0]
     for table in private:
-        if table.unit.is_row and not _looks_up(source):
+        if table.unit.is_row and not looks_up(source):
             raise QueryRefused(
                 f"Each row of {table.name} is protected by itself, so its rows cannot be put together.",
                 'Declare the column that names its units, such as PrivacyUnit("user_id").',
@@ -184,10 +185,10 @@ def _check_units(source: Source, private: list[PrivateTable], tables: Mapping[st
             )
 
 
-def _looks_up(source: Source | Public) -> bool:
+def looks_up(source: Source | Public) -> bool:
     """Whether each row of a table gives at most one row, by itself."""
     if isinstance(source, Joined):
-        return source.is_public and _looks_up(source.left.source)
+        return source.is_public and looks_up(source.left.source)
     return isinstance(source, Scan)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
-from sfumato.plan.questions.sources import Joined, Public, Scan, Source, tables_of
+from sfumato.plan.questions.relations import looks_up
+from sfumato.plan.questions.sources import Source, tables_of
 from sfumato.schema import Kind, PrivacyUnit, PrivateTable
 
 __all__ = ["check_windows", "day_of", "is_time_of", "window_of"]
@@ -56,15 +57,9 @@ def check_windows(source: Source, tables: Mapping[str, Any]) -> None:
     """
     for name in tables_of(source):
         table = tables[name]
-        if isinstance(table, PrivateTable) and table.unit.window is not None and not _looks_up(source):
+        if isinstance(table, PrivateTable) and table.unit.window is not None and not looks_up(source):
             raise QueryRefused(
                 f"{table.name} protects {table.unit} by itself, so that rows of several windows cannot "
                 "be put together: no figures of each person, and no joins of private rows.",
                 "Ask about its rows, also joined with public tables.",
             )
-
-
-def _looks_up(source: Source | Public) -> bool:
-    if isinstance(source, Joined):
-        return source.is_public and _looks_up(source.left.source)
-    return isinstance(source, Scan)

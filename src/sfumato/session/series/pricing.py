@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -181,25 +181,35 @@ class Pricing:
 
     def laws(self, weights: np.ndarray) -> tuple[Noise, ...]:
         """The law of the noise of a sum of points, for each measurement, in natural units."""
-        found = []
-        for place, (noise, unit, law) in enumerate(
-            zip(self.noises, self.quote.units, self.quote.noises, strict=True)
-        ):
-            deviation = _deviation(noise, weights.tobytes()) * float(unit)
-            whole = self.quote.measured.measurements[place].whole
-            half = 0.5 if whole else 0.0
-            found.append(Noise("gaussian", math.nextafter(deviation, math.inf), half, law.whole, half))
+        return self._laws([noise.deviation(weights) for noise in self.noises])
+
+    def all_laws(self, count: int, of: Of, length: int | None) -> Iterator[tuple[Noise, ...]]:
+        """Those of the totals at each of the first steps, worked out together where that is quicker."""
+        window = None if of == "running" else 1 if of == "steps" else length
+        try:
+            every = [noise.deviations(window) for noise in self.noises]
+        except InvalidParameter:  # too many steps to list
+            yield from (self.laws(self.weights(step, of, length)) for step in range(count))
+        else:
+            yield from (self._laws([float(each[step]) for each in every]) for step in range(count))
+
+    def _laws(self, deviations: Sequence[float]) -> tuple[Noise, ...]:
+        """The laws of noise with these deviations, of whole units of each measurement."""
+        quote, found = self.quote, list[Noise]()
+        measured = quote.measured.measurements
+        for deviation, unit, law, one in zip(deviations, quote.units, quote.noises, measured, strict=True):
+            half = 0.5 if one.whole else 0.0
+            scale = math.nextafter(deviation * float(unit), math.inf)
+            found.append(Noise("gaussian", scale, half, law.whole, half))
         return tuple(found)
 
     def quoted(self, step: int, of: Of, length: int | None = None) -> Quote:
         """The quote of a total at one step, with the noise that it has."""
-        weights = self.weights(step, of, length)
-        return replace(self.quote, plan=self.step_plan(step), noises=self.laws(weights))
+        return self.at(step, self.laws(self.weights(step, of, length)))
 
-
-@lru_cache(maxsize=4096)
-def _deviation(noise: Continual, weights: bytes) -> float:
-    return noise.deviation(np.frombuffer(weights))
+    def at(self, step: int, laws: tuple[Noise, ...]) -> Quote:
+        """The quote of something that is shown at one step, with its noise."""
+        return replace(self.quote, plan=self.step_plan(step), noises=laws)
 
 
 def choice_of(touches: int, horizon: int, of: Of, length: int | None) -> Choice:

@@ -1,0 +1,304 @@
+"""`Published`: what there is of a series, as points, tables, differences and pictures; all of it is free."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.errors import InvalidParameter, MissingExtra, QueryRefused
+from sfumato.loss import PrivacyLoss
+from sfumato.numeric.exact import Rational, as_integer
+from sfumato.plan.expressions.names import NotAList
+from sfumato.plan.expressions.tree import Column
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.questions.sensitivity import is_exchange
+from sfumato.render import definitions, shown
+from sfumato.session.payload import Answer
+from sfumato.session.release import Release
+from sfumato.session.series.picture import draw
+from sfumato.session.series.points import Point
+from sfumato.session.series.pricing import Of, Pricing
+
+if TYPE_CHECKING:
+    from sfumato.ledger import Receipt
+
+__all__ = ["Published"]
+
+_CONFIDENCE = 0.95
+_WIDTH = 80
+
+
+class Published(NotAList):
+    """The points of a series that are on record, and what follows from them: post-processing.
+
+    Attributes:
+        text: What was asked.
+        pricing: Its steps, its price and its noise.
+        receipt: Of the debit that paid for it; None: it is not paid for yet.
+    """
+
+    _not_a_list = "The points are in a table: stream.table(), stream.to_pandas()."
+
+    def __init__(self, text: str, pricing: Pricing) -> None:
+        self.text, self.pricing = text, pricing
+        self.receipt: Receipt | None = None
+        self._points: list[Point] = []
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What the whole series costs."""
+        return self.pricing.quote.loss
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The price of the whole series, exact."""
+        return self.pricing.quote.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """Its other half."""
+        return self.pricing.quote.delta
+
+    @property
+    def horizon(self) -> int:
+        """How many points there can be."""
+        return self.pricing.horizon
+
+    def __len__(self) -> int:
+        """How many points are published."""
+        return len(self._points)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def point(self, step: int, of: Of | None = None, *, window: int | None = None) -> Release:
+        """What is published of one step: its total so far, of some last steps, or of itself.
+
+        Args:
+            step: Its place, from 0; −1 is the last one.
+            of: "running", "window" or "steps"; by default what the series was made for.
+            window: For "window": over how many steps.
+        """
+        kind, length = self._kind(of, window)
+        return self._released(self._place(step), kind, length)
+
+    def _place(self, step: int) -> int:
+        """The place of a point, which may be counted from the end."""
+        places = range(len(self._points))
+        if isinstance(step, bool) or not isinstance(step, int) or not -len(places) <= step < len(places):
+            raise InvalidParameter(f"There is no such point: {len(places)} are published.")
+        return places[step]
+
+    def _kind(self, of: Of | None, window: int | None) -> tuple[Of, int | None]:
+        if of is None and window is None:
+            return self.pricing.of, self.pricing.length
+        kind: Of = "window" if of is None else of
+        if kind not in ("running", "window", "steps") or (kind == "window") != (window is not None):
+            raise InvalidParameter('of is "running", "steps", or "window" with window=7.')
+        return kind, None if window is None else as_integer(window, "window")
+
+    def _released(self, step: int, of: Of, length: int | None) -> Release:
+        return self._summed(step, self.pricing.weights(step, of, length), self._meaning(of, length))
+
+    def _summed(self, step: int, weights: NDArray[Any], meaning: str) -> Release:
+        """A sum of points with some weights, shown at a step."""
+        places = range(len(self.pricing.noises))
+        units = [self._sum(place, weights) for place in places]
+        return self._release(step, units, self.pricing.laws(weights), meaning)
+
+    def _release(
+        self, step: int, units: Sequence[NDArray[Any]], laws: tuple[Noise, ...], meaning: str
+    ) -> Release:
+        """Sums of points in steps of their grids as a release."""
+        assert self.receipt is not None
+        quote = self.pricing.at(step, laws)
+        noisy = tuple(self._natural(place, each) for place, each in enumerate(units))
+        answer = Answer(noisy, laws, quote.epsilon, quote.delta, "gaussian")
+        return Release(quote, answer, self.receipt, free=True, bounds=(meaning,))
+
+    def difference(
+        self, earlier: int, later: int, of: Of | None = None, *, window: int | None = None
+    ) -> Release:
+        """By how much the total of a later step is larger than that of an earlier one, with an interval.
+
+        Noise that both totals share cancels: the interval of a difference is narrower than two together.
+
+        Args:
+            earlier: The place of the one step, from 0; −1 is the last one.
+            later: That of the other.
+            of: Of which totals; by default of those that the series was made for.
+            window: For "window": over how many steps.
+
+        Raises:
+            InvalidParameter: if there are no such points, or the first is not the earlier one.
+            QueryRefused: if something but counts and sums was asked for.
+        """
+        form, length = self._kind(of, window)
+        first, last = self._place(earlier), self._place(later)
+        if first >= last:
+            raise InvalidParameter("A difference is between two steps: give the earlier one first.")
+        if any(call.function not in ("count", "sum") for call in self.pricing.plan.report.child.aggregates):
+            raise QueryRefused(
+                "Differences are between counts and sums.",
+                'For averages of some steps ask for table("window").',
+            )
+        weights = self.pricing.weights(last, form, length)
+        weights[: first + 1] -= self.pricing.weights(first, form, length)
+        calendar = self.pricing.calendar
+        return self._summed(last, weights, f"By how much more than at {calendar.spoken(first)}.")
+
+    def _sum(self, place: int, weights: NDArray[Any]) -> NDArray[Any]:
+        """The sum of some points of a measurement with whole weights, in steps of its grid."""
+        units = np.zeros(len(self._points[0].units[place]), object)
+        for at in np.flatnonzero(weights).tolist():
+            units = units + self._points[at].units[place].astype(object) * int(weights[at])
+        return units
+
+    def _sums(self, of: Of, length: int | None) -> Iterator[list[NDArray[Any]]]:
+        """The totals at each step, each made from the one before it."""
+        reach = None if of == "running" else 1 if of == "steps" else length
+        totals = [np.zeros(units.size, object) for units in self._points[0].units]
+        for at, point in enumerate(self._points):
+            gone = None if reach is None or at < reach else self._points[at - reach]
+            for place, units in enumerate(point.units):
+                totals[place] = totals[place] + units.astype(object)
+                if gone is not None:
+                    totals[place] = totals[place] - gone.units[place].astype(object)
+            yield list(totals)
+
+    def _natural(self, place: int, units: NDArray[Any]) -> NDArray[Any]:
+        """Steps of a measurement's grid as numbers."""
+        scale = Fraction(2) ** self.pricing.noises[place].exponent * self.pricing.quote.units[place]
+        return np.array([float(value * scale) for value in units.tolist()])
+
+    def _meaning(self, of: Of, length: int | None) -> str:
+        first, every = self.pricing.calendar.spoken(0), self.pricing.calendar.every
+        if of == "steps":
+            return "Each step by itself, as its rows were when it was published."
+        over = f"from {first} on" if of == "running" else f"over the last {length} steps ({every}s)"
+        return (
+            f"Totals {over}: rows as they were when each step was published, within the limits of one step."
+        )
+
+    def table(
+        self,
+        of: Of | None = None,
+        *,
+        window: int | None = None,
+        errors: bool = True,
+        confidence: Rational = _CONFIDENCE,
+        kind: str = "covering",
+    ) -> pa.Table:
+        """All points that are published, one after the other, with intervals.
+
+        Args:
+            of: "running", "window" or "steps"; by default what the series was made for.
+            window: For "window": over how many steps.
+            errors: Whether to give half-widths and intervals too, as `Release.to_arrow` does.
+            confidence: With which each interval holds, by itself.
+            kind: Which intervals, as for `Release.interval`.
+        """
+        if not self._points:
+            raise InvalidParameter("Nothing is published yet: advance() publishes the steps that are over.")
+        form, length = self._kind(of, window)
+        meaning, laws = self._meaning(form, length), self.pricing.all_laws(len(self._points), form, length)
+        tables = [
+            self._release(step, units, law, meaning).to_arrow(errors=errors, confidence=confidence, kind=kind)
+            for step, (units, law) in enumerate(zip(self._sums(form, length), laws, strict=True))
+        ]
+        return pa.concat_tables(table.replace_schema_metadata(None) for table in tables)
+
+    def to_pandas(self, of: Of | None = None, *, window: int | None = None, **more: Any) -> Any:
+        """The same as a data frame of pandas."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise MissingExtra(
+                "pandas is not installed: pip install pandas, or use table() (Arrow)."
+            ) from None
+        return self.table(of, window=window, **more).to_pandas()
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        column: str | Sequence[str] | None = None,
+        *,
+        of: Of | None = None,
+        window: int | None = None,
+        confidence: float = _CONFIDENCE,
+    ) -> Any:
+        """The series as a picture: a line for each column and group, with the band of its noise.
+
+        Args:
+            path: Where to write it, `.png` or `.svg`, if anywhere.
+            column: Which columns, if not all.
+            of: Of which totals.
+            window: For "window": over how many steps.
+            confidence: Of each interval by itself.
+        """
+        form, length = self._kind(of, window)
+        table = self.table(form, window=length, confidence=confidence, kind="noise")
+        names = {output.name: output.expression for output in self.pricing.plan.report.columns}
+        keys = [name for name in names if f"{name}_low" not in table.column_names]
+        values = [name for name in names if name not in keys]
+        chosen = values if column is None else [column] if isinstance(column, str) else list(column)
+        for name in chosen:
+            if name not in values:
+                has = ", ".join(values)
+                raise InvalidParameter(f"There is no {str(name)[:40]!r} to plot; there is {has}.")
+        time = next((name for name in keys if names[name] == Column(f"k{self.pricing.place}")), None)
+        if time is None:
+            raise InvalidParameter("The series does not show its time: SELECT the date, too.")
+        return draw(
+            table,
+            time,
+            [name for name in keys if name != time],
+            chosen,
+            title=self._meaning(form, length).partition(":")[0].removesuffix("."),
+            note=f"Line: released values. Band: noise, at {confidence * 100:.6g} % confidence a point.",
+            path=path,
+        )
+
+    @cached_property
+    def _told(self) -> dict[str, str]:
+        pricing = self.pricing
+        unit = pricing.plan.rows.unit
+        touches = pricing.choice.plan.touches
+        calendar, last = pricing.calendar, pricing.horizon - 1
+        both = ", with the one in its place" if is_exchange(unit) else ""
+        about = (
+            "in one step"
+            if touches == 1
+            else f"in up to {touches} steps{both}, and the noise is for all of them"
+        )
+        ends = f"{calendar.spoken(0)} to {calendar.spoken(last)}"
+        price = f"epsilon {shown(float(self.epsilon))}, delta {shown(float(self.delta))}"
+        lines = {
+            "series": f"{pricing.horizon} steps ({calendar.every}), {ends}",
+            "price": f"{price}, once for all points",
+            "protects": f"{unit}, which is {about}",
+            "noise": str(pricing.choice),
+        }
+        for of, length in (("steps", None), (pricing.of, pricing.length)):
+            half = pricing.quoted(last, of, length).noises
+            widths = ", ".join(shown(noise.quantile(Fraction(95, 100))) for noise in half)
+            lines[f"± {of}"] = f"{widths} at the last step, with 95 %"
+        return lines
+
+    def __str__(self) -> str:
+        told = {**self._told, "published": f"{len(self._points)} of {self.horizon} points"}
+        if self.receipt is None:
+            told["paid"] = "not yet: advance() pays for the whole before it reads"
+        return "\n".join(definitions(told, width=_WIDTH))
+
+    def __repr__(self) -> str:
+        text = textwrap.shorten(self.text, 40)
+        return f"<Stream {text!r}: {len(self._points)} of {self.horizon} points>"
