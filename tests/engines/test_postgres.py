@@ -8,6 +8,7 @@ import os
 import random
 import threading
 import time
+from typing import Any
 
 import psycopg
 import pyarrow as pa
@@ -20,7 +21,8 @@ from postgres_engine import FilledPostgres, PostgresStore, given, server, shared
 from same_questions import compare_queries
 from sfumato.engines import DuckDB, Engine
 from sfumato.engines.base import Source
-from sfumato.engines.postgres import Postgres, columns, failures
+from sfumato.engines.postgres import Postgres, asking, columns, failures, transactions
+from sfumato.engines.postgres import engine as running
 from sfumato.engines.postgres.dialect import POSTGRES
 from sfumato.engines.postgres.door import is_plain
 from sfumato.errors import EngineFailed, SourceUnusable, TimedOut
@@ -112,6 +114,33 @@ def test_a_table_that_changed_is_not_read(one):
     one.attach("t", source, {"s": "text"})
     assert ask(one) == 3
     superuser().execute(f"ALTER TABLE {source.rpartition('.')[2]} ALTER COLUMN x TYPE text")
+    with pytest.raises(EngineFailed, match="changed its columns"):
+        ask(one)
+
+
+def test_a_read_has_all_of_its_settings_whatever_the_catalog_was_asked_with(one, monkeypatch):
+    one.attach("t", given(ROWS), {"s": "text"})
+    wrong: list[tuple[str, ...]] = []
+
+    def run(connection: Any, tables: Any) -> Any:
+        seen = asking.look(connection, tables)
+        for name, value in transactions._SETTINGS.items():
+            ((now,),) = connection.execute(f"SELECT pg_catalog.current_setting('{name}')").fetchall()
+            if now != value.strip("'"):
+                wrong.append((name, value, now))
+        return seen
+
+    monkeypatch.setattr(running, "look", run)
+    assert ask(one) == 3
+    assert wrong == []
+
+
+def test_names_with_quotes_and_backslashes_are_looked_for_as_they_are(one):
+    name = 'it\'\'s a \\ ""name"" %s'
+    superuser().execute(f'CREATE TABLE "{name}" (s text)'.encode())
+    one.attach("t", f'{shared()}::public."{name}"', {"s": "text"})
+    assert ask(one) == 0
+    superuser().execute(f'ALTER TABLE "{name}" ADD COLUMN x int'.encode())
     with pytest.raises(EngineFailed, match="changed its columns"):
         ask(one)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import sqlglot
@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from sfumato.engines.trees import copied, nodes_of
 
-__all__ = ["atom", "bound", "filled", "with_doubles"]
+__all__ = ["atom", "bound", "doubles_among", "filled", "with_doubles"]
 
 _Maker: TypeAlias = Callable[[Sequence[exp.Expr], set[int]], Any]
 
@@ -83,12 +83,17 @@ def _repeated(template: str) -> tuple[int, ...]:
 
 def with_doubles(tree: exp.Expr) -> exp.Expr:
     """The tree, in which constants with an exponent say that they are doubles."""
-    instead: dict[int, exp.Expr] = {
+    instead = doubles_among(nodes_of(tree))
+    return copied(tree, instead) if instead else tree
+
+
+def doubles_among(nodes: Iterable[exp.Expr]) -> dict[int, exp.Expr]:
+    """What says that a constant with an exponent is a double, by the id of the constant."""
+    return {
         id(node): exp.Cast(this=exp.Literal.string(node.name), to=exp.DataType(this=exp.DataType.Type.DOUBLE))
-        for node in nodes_of(tree)
+        for node in nodes
         if isinstance(node, exp.Literal) and not node.is_string and "e" in node.name.lower()
     }
-    return copied(tree, instead) if instead else tree
 
 
 def atom(node: exp.Expr) -> exp.Expr:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines.postgres.address import Address, psycopg
 from sfumato.engines.postgres.bolt import Bolt, bolts_of
 from sfumato.engines.postgres.relations import COLUMNS, RELATION, Relation, Table, relation_of
 
-__all__ = ["GUARD", "OLDEST", "Guard", "have_changed", "parses", "relation_at", "takes_only", "unusable"]
+__all__ = ["GUARD", "OLDEST", "Guard", "Seen", "look", "parses", "relation_at", "unusable"]
 
 OLDEST = 170_000
 """The least version of a server."""
@@ -22,6 +23,8 @@ _LOCKED = """
     WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation'
         AND l.relation <> 'pg_catalog.pg_locks'::regclass
 """
+# Catalogs are indexed by numbers and by the bytes of names: no collation makes their indexes lack rows.
+_BY_INDEX, _BY_ROWS = "SET LOCAL enable_indexscan = on", "SET LOCAL enable_indexscan = off"
 
 
 class Guard:
@@ -48,10 +51,41 @@ def parses(connection: Any, name: str, text: str) -> bool:
     return bool(parsed.status == psycopg().pq.ExecStatus.COMMAND_OK)
 
 
-def takes_only(connection: Any, tables: Sequence[Table]) -> bool:
-    """Whether the server took all names of what it has read for these tables."""
-    locked = {row[0] for row in connection.execute(_LOCKED).fetchall()}
-    return locked <= {table.oid for table in tables}
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a transaction is told of tables before it reads them.
+
+    Attributes:
+        is_known: Whether the server took all names of what it has read for these tables.
+        has_changed: Whether the catalog says something else of one of them than when it was attached.
+    """
+
+    is_known: bool
+    has_changed: bool
+
+
+def look(connection: Any, tables: Sequence[Table]) -> Seen:
+    """What the server says of tables, in one message: each answer that is waited for takes time."""
+    asked, names = [_LOCKED, _BY_INDEX], list[object]()
+    for table in tables:
+        asked += [RELATION, COLUMNS]
+        names += [table.address.schema, table.address.table, table.oid]
+    cursor = psycopg().ClientCursor(connection)
+    cursor.execute(";".join([*asked, _BY_ROWS]), names)
+    locked, *found = _results(cursor)
+    relations = [relation_of(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
+    known = {table.oid for table in tables}
+    changed = [now != table.relation for now, table in zip(relations, tables, strict=True)]
+    return Seen({oid for (oid,) in locked} <= known, any(changed))
+
+
+def _results(cursor: Any) -> Iterator[list[Any]]:
+    """The rows of each statement of a message that has rows."""
+    more: object = True
+    while more:
+        if cursor.description is not None:
+            yield cursor.fetchall()
+        more = cursor.nextset()
 
 
 def relation_at(connection: Any, address: Address) -> Relation:
@@ -59,11 +93,6 @@ def relation_at(connection: Any, address: Address) -> Relation:
     parts = connection.execute(RELATION, (address.schema, address.table)).fetchall()
     columns = connection.execute(COLUMNS, (parts[0][0],)).fetchall() if parts else []
     return relation_of(parts, columns)
-
-
-def have_changed(connection: Any, tables: Sequence[Table]) -> bool:
-    """Whether the catalog says something else of tables than when they were attached."""
-    return any(relation_at(connection, table.address) != table.relation for table in tables)
 
 
 def unusable(connection: Any) -> str:

@@ -35,6 +35,7 @@ _LISTED = (
     "TRIM TRIM_SCALE TRUE TRUNC UNBOUNDED UNION UNNEST UPPER USING VALUES VARCHAR WEEK WHEN WHERE WITH YEAR"
 )
 _WORDS = frozenset(_LISTED.split())
+_QUOTED, _TOUCHED = ("text", "name"), ("word", "number", "text", "name")
 
 
 def is_plain(text: str) -> bool:
@@ -42,21 +43,17 @@ def is_plain(text: str) -> bool:
 
     A name in quotes never calls a function, and a word never touches a quote: `E'…'` and `U&"…"` are others.
     """
-    place, last = 0, ""
-    first = ""
-    while place < len(text):
-        found = _TOKENS.match(text, place)
-        if found is None or found.end() == place:
+    place, last, first = 0, "", ""
+    for found in _TOKENS.finditer(text):
+        if found.start() != place:
             return False
-        kind = str(found.lastgroup)
-        if found["call"] is not None:
-            return False
-        if found["word"] is not None:
-            word = found["word"].upper()
+        place, kind = found.end(), str(found.lastgroup)
+        if kind == "word":
+            word = found[0].upper()
             first = first or word
             if word not in _WORDS:
                 return False
-        if (found["text"] or found["name"]) and last in ("word", "number", "text", "name"):
+        elif kind == "call" or (kind in _QUOTED and last in _TOUCHED):
             return False
-        place, last = found.end(), kind
-    return first in ("SELECT", "WITH")
+        last = kind
+    return place == len(text) and first in ("SELECT", "WITH")

@@ -19,10 +19,9 @@ from sfumato.engines.postgres.asking import (
     GUARD,
     OLDEST,
     Guard,
-    have_changed,
+    look,
     parses,
     relation_at,
-    takes_only,
     unusable,
 )
 from sfumato.engines.postgres.bolt import Bolt
@@ -321,11 +320,11 @@ class Postgres(ShowsPublic):
         if not all(parses(connection, name, each) for name, each in texts.items()):  # which no row decides
             connection.execute("ROLLBACK")
             connection.execute(self._beginning(connection))
-            return _CHANGED if have_changed(connection, used) else None
-        is_known = takes_only(connection, used)
-        if have_changed(connection, used):
+            return _CHANGED if look(connection, used).has_changed else None
+        seen = look(connection, used)
+        if seen.has_changed:
             return _CHANGED
-        if not is_known:
+        if not seen.is_known:
             return _STRANGE
         if guard is not None and not guard.holds(connection):
             return _ALTERED

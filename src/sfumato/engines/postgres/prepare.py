@@ -17,7 +17,7 @@ from sqlglot import exp
 from sfumato.engines._preparing import FAILED, Prepared, Wanted, ran
 from sfumato.engines.base import Source
 from sfumato.engines.postgres.address import Address, locate, psycopg
-from sfumato.engines.postgres.asking import have_changed, parses, relation_at, takes_only
+from sfumato.engines.postgres.asking import look, parses, relation_at
 from sfumato.engines.postgres.bolt import BOLT
 from sfumato.engines.postgres.columns import quoted
 from sfumato.engines.postgres.dialect import POSTGRES
@@ -147,12 +147,15 @@ def _maker(
     said = (METADATA + note).replace("'", "''")
 
     def make(connection: Any) -> int | str:
-        if not (parses(connection, _NAME, text) and takes_only(connection, [source])):
+        if not parses(connection, _NAME, text):
             raise psycopg().DataError  # as all else that fails
+        seen = look(connection, [source])
+        if not seen.is_known:
+            raise psycopg().DataError
         taken = _taken(relation_at(connection, target), force=force)
         if taken:
             return taken
-        if have_changed(connection, [source]):
+        if seen.has_changed:
             return "cannot be made: its source changed its columns; try again."
         if force:
             connection.execute(f"DROP TABLE IF EXISTS {place}")

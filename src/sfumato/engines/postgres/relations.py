@@ -32,6 +32,7 @@ from sfumato.engines.postgres.columns import (
 )
 from sfumato.engines.postgres.dialect import POSTGRES
 from sfumato.engines.prepared import METADATA, Note, note_of, unreadable
+from sfumato.engines.templates import with_doubles
 from sfumato.errors import SourceUnusable
 from sfumato.schema import Kind
 
@@ -208,7 +209,7 @@ def plan_table(
 def _view(address: Address, parts: Sequence[tuple[str, str]]) -> exp.Select:
     select = ", ".join(f"{value} AS {quoted(name)}" for name, value in parts) or 'NULL AS "nothing"'
     text = f"SELECT {select} FROM {quoted(address.schema)}.{quoted(address.table)} OFFSET 0"
-    view = sqlglot.parse_one(text, dialect=POSTGRES.writer)
+    view = with_doubles(sqlglot.parse_one(text, dialect=POSTGRES.writer))
     assert isinstance(view, exp.Select)
     return view
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sfumato.engines.postgres.dialect import POSTGRES
 from sfumato.engines.postgres.relations import Table
+from sfumato.engines.templates import doubles_among
 from sfumato.engines.trees import copied, nodes_of
 
 __all__ = ["named_in", "text_of"]
@@ -53,8 +54,8 @@ def text_of(statement: exp.Expr, tables: Mapping[str, Table], named: Mapping[int
     A subquery that computes something is fenced off by `OFFSET 0`, as tables are: otherwise the planner would
     put what it computes into each place that names it.
     """
-    views: dict[int, exp.Expr] = {}
     nodes = nodes_of(statement)
+    instead = doubles_among(nodes)
     names = {node.name for node in nodes if isinstance(node, exp.Identifier)}
     for node in nodes:
         if id(node) in named:
@@ -65,10 +66,10 @@ def text_of(statement: exp.Expr, tables: Mapping[str, Table], named: Mapping[int
                 else exp.TableAlias(this=exp.to_identifier(node.name, quoted=True))
             )
             view = tables[named[id(node)]].view
-            views[id(node)] = exp.Subquery(
+            instead[id(node)] = exp.Subquery(
                 this=copied(view) if _takes_all(node) else _only(view, names), alias=short
             )
-    tree = copied(statement, views)
+    tree = copied(statement, instead)
     for node in nodes_of(tree):
         if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
             node.set("this", node.name.lower())
