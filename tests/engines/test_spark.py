@@ -55,6 +55,7 @@ from sfumato.testing.calls import accepted, check, inside, nasty
 from sfumato.testing.engines import engine_faults
 from unlucky import AsTheyAre, Broken, Unlucky
 from windows_of_time import check_windows
+from zones_of_time import check_zones
 
 pytestmark = pytest.mark.slow  # the first one starts Spark
 DIFFERENT = frozenset().union(*SPARK.different.values())
@@ -1090,3 +1091,8 @@ def test_random_questions_of_prepared_tables_have_the_same_integers(one, tmp_pat
 @pytest.mark.parametrize("kind", ["text", "decimal"])
 def test_units_are_pairs_of_an_id_and_a_window(one, kind):
     check_windows(one, kind, ["week", 30])
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kathmandu"])
+def test_windows_end_at_local_midnight(one, zone):
+    check_zones(one, zone, ["day", "month"])

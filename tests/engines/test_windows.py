@@ -6,14 +6,34 @@ import pytest
 
 from same_questions import IDS
 from sfumato.errors import InvalidParameter
+from sfumato.numeric.zones import Offsets, offsets_of
+from sfumato.plan.questions import windowing
 from sfumato.plan.questions.windowing import window_of
 from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable, Timestamp
 from windows_of_time import WINDOWS, check_windows
+from zones_of_time import ZONES, check_zones
 
 
 @pytest.mark.parametrize("kind", sorted(IDS))
 def test_units_are_pairs_of_an_id_and_a_window(make_shared, kind):
     check_windows(make_shared(), kind, WINDOWS if kind == "text" else ["week", "month", 30])
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_windows_end_at_local_midnight(make_shared, zone):
+    engine = make_shared()
+    if engine.dialect.name == "datafusion":
+        pytest.skip("the example reads no timestamps")
+    check_zones(engine, zone)
+
+
+def test_a_change_of_clocks_that_is_missed_is_seen(make_shared, monkeypatch):
+    engine = make_shared()
+    if engine.dialect.name != "duckdb":
+        pytest.skip("once is enough: the expression is the same")
+    monkeypatch.setattr(windowing, "offsets_of", lambda zone: Offsets((), offsets_of(zone).ahead[-1:]))
+    with pytest.raises(AssertionError):
+        check_zones(engine, "Europe/Berlin")
 
 
 def test_what_decides_windows_is_declared():

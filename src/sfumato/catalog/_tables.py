@@ -24,7 +24,7 @@ from sfumato.schema.classify import ROLES, Role
 __all__ = ["read_tables", "settle"]
 
 _BOUNDS = ("max_groups", "max_rows", "adjacency", "ceiling")
-_WINDOWS = ("window", "time")
+_WINDOWS = ("window", "time", "zone")
 _OF_PUBLIC = ("public", "source", "key", "version", "columns", "csv")
 
 

@@ -73,6 +73,7 @@ KEYS: dict[str, dict[str, str]] = {
         "adjacency": '"add-remove" (the default) or "exchange"',
         "window": 'protect each "day", "week", "month", "quarter", "year" or number of days by itself',
         "time": "the column of dates or timestamps that says in which window a row is",
+        "zone": 'where windows of timestamps end, such as "Europe/Berlin" (UTC)',
         "dataset": "whose budget it draws on; tables about the same people share one",
         "version": "your word for the state of the data",
         "size": "about how many units there are, if that is public",

@@ -113,10 +113,25 @@ def same_unit(account: Account, wanted: Mapping[str, Any]) -> None:
     """Refuses a privacy unit other than the one that was spent for; before the first debit any will do."""
     old, new = {"unit": account.declaration["unit"]}, {"unit": wanted["unit"]}
     if account.bound and old != new:
+        _same_offsets(account.name, old["unit"], new["unit"])
         raise LedgerMismatch(
             f"{account.name!r} was spent on with another privacy unit ({_differing(old, new)}), and "
             "what was spent holds for that one. Declare that unit again, or give the table another dataset= "
             "with a budget of its own."
+        )
+
+
+def _same_offsets(name: str, old: Any, new: Any) -> None:
+    """Refuses a unit whose zone alone has changed its clocks: no steward did that."""
+    if (
+        isinstance(old, Mapping)
+        and isinstance(new, Mapping)
+        and {**old, "offsets": 0} == {**new, "offsets": 0}
+    ):
+        raise LedgerMismatch(
+            f"The time zone {new.get('zone')} has other offsets on this machine than when {name!r} was first "
+            "spent on, and its windows would move: nothing was spent. Use the time zone data of then "
+            "(PYTHONTZPATH), or give the table another dataset= with a budget of its own."
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
+from sfumato.numeric.zones import UTC, zone_of
 from sfumato.schema._assign import assign
 
 __all__ = ["Adjacency", "PrivacyUnit"]
@@ -44,8 +45,10 @@ class PrivacyUnit:
         window: Each "day", "week", "month", "quarter" or "year" of a unit, or so many days of it, is a unit
             by itself; None: all its rows together are. Whoever is in the data for ten windows may lose ten
             times what one of them loses.
-        time: The column of dates or timestamps (in UTC) that says in which window a row is; a row without
-            belongs to nobody, and counts nowhere.
+        time: The column of dates or timestamps that says in which window a row is; a row without belongs to
+            nobody, and counts nowhere.
+        zone: The time zone at whose midnight windows of timestamps end, such as "Europe/Berlin". A date is a
+            day there as it is.
     """
 
     column: str | None
@@ -58,6 +61,7 @@ class PrivacyUnit:
     ceiling: int
     window: str | int | None
     time: str | None
+    zone: str
 
     def __init__(
         self,
@@ -69,10 +73,21 @@ class PrivacyUnit:
         ceiling: int = CEILING,
         window: str | int | None = None,
         time: str | None = None,
+        zone: str = UTC,
     ) -> None:
         if not isinstance(column, str) or not column:
             raise InvalidParameter("PrivacyUnit takes the name of a column; for rows use PrivacyUnit.row().")
-        _fill(self, column, max_groups, max_rows, adjacency, ceiling=ceiling, window=window, time=time)
+        _fill(
+            self,
+            column,
+            max_groups,
+            max_rows,
+            adjacency,
+            ceiling=ceiling,
+            window=window,
+            time=time,
+            zone=zone,
+        )
 
     @classmethod
     def row(cls, *, adjacency: Adjacency = "add-remove") -> PrivacyUnit:
@@ -145,6 +160,7 @@ class PrivacyUnit:
             ceiling=self.ceiling,
             window=self.window,
             time=time,
+            zone=self.zone,
         )
         return unit
 
@@ -166,6 +182,7 @@ class PrivacyUnit:
             on=self.on,
             window=self.window,
             time=self.time,
+            zone=self.zone,
         )
         return unit
 
@@ -179,6 +196,7 @@ class PrivacyUnit:
         }
         data |= {"table": self.table, "on": self.on} if self.is_via else {}
         data |= {} if self.window is None else {"window": self.window, "time": self.time}
+        data |= {} if self.zone == UTC else {"zone": self.zone}
         return data | ({"ceiling": self.ceiling} if self.ceiling != CEILING else {})
 
     @classmethod
@@ -194,8 +212,8 @@ class PrivacyUnit:
             return cls.via(data["table"], on=data.get("on", ()), adjacency=adjacency, **bounds)
         if data.get("column") is None:
             return cls.row(adjacency=adjacency)
-        window, time = data.get("window"), data.get("time")
-        return cls(data["column"], adjacency=adjacency, window=window, time=time, **bounds)
+        windows = {"window": data.get("window"), "time": data.get("time"), "zone": data.get("zone", UTC)}
+        return cls(data["column"], adjacency=adjacency, **windows, **bounds)
 
     def __repr__(self) -> str:
         return f"PrivacyUnit({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
@@ -203,8 +221,10 @@ class PrivacyUnit:
     def __str__(self) -> str:
         if self.column is None:
             return "one row"
-        within = f" in {self.span}" if isinstance(self.window, int) else f" in one {self.span}"
-        return f"one {self.column}{within if self.window is not None else ''}"
+        if self.window is None:
+            return f"one {self.column}"
+        within = self.span if isinstance(self.window, int) else f"one {self.span}"
+        return f"one {self.column} in {within}{'' if self.zone == UTC else f' of {self.zone}'}"
 
 
 def _fill(
@@ -219,6 +239,7 @@ def _fill(
     ceiling: int = CEILING,
     window: str | int | None = None,
     time: str | None = None,
+    zone: str = UTC,
 ) -> None:
     groups = _few(max_groups, "max_groups")
     auto = isinstance(max_rows, str)
@@ -229,7 +250,7 @@ def _fill(
     assign(unit, table=table, on=on, auto=auto, ceiling=_few(ceiling, "ceiling"))
     if time is not None and (window is None or not isinstance(time, str)):
         raise InvalidParameter('time names the column that decides windows: window="month", time="day".')
-    assign(unit, window=_window(window), time=time)
+    assign(unit, window=_window(window), time=time, zone=_zone(zone, window))
 
 
 def _pairs(on: object) -> tuple[tuple[str, str], ...]:
@@ -262,6 +283,15 @@ def _window(value: str | int | None) -> str | int | None:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 36_525:
         return value
     raise InvalidParameter(f"window is one of {', '.join(WINDOWS)}, or a number of days up to 36525.")
+
+
+def _zone(zone: str, window: str | int | None) -> str:
+    if zone == UTC:
+        return UTC
+    if window is None:
+        raise InvalidParameter('zone says where windows end: window="day", zone="Europe/Berlin".')
+    zone_of(zone)
+    return zone
 
 
 def _few(value: int, name: str) -> int:

@@ -12,6 +12,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.engines.base import UNIT_COLUMN, check_address, pointer_column
 from sfumato.engines.public import some_rows
 from sfumato.errors import InvalidParameter, SourceUnusable
+from sfumato.numeric.zones import UTC, offsets_of
 from sfumato.schema import (
     ColumnType,
     Enum,
@@ -104,12 +105,14 @@ def _by_dataset(tables: Sequence[PrivateTable]) -> dict[str, list[PrivateTable]]
 def declaration_of(members: Sequence[PrivateTable]) -> dict[str, Any]:
     """What the ledger keeps on record: whose privacy, which bounds, which state of the data."""
     roots = [owners(table, members)[-1] for table in members]
-    units = {(root.unit.column, root.unit.adjacency, root.unit.window) for root in roots}
+    units = {(root.unit.column, root.unit.adjacency, root.unit.window, root.unit.zone) for root in roots}
     if len(units) > 1:
         raise InvalidParameter("Tables that share a dataset must protect the same unit.")
-    column, adjacency, window = units.pop()
+    column, adjacency, window, zone = units.pop()
+    # With the offsets: what a window is must not move with the tables of zones of a machine.
+    ended = {} if zone == UTC else {"zone": zone, "offsets": offsets_of(zone).digest}
     return {
-        "unit": {"column": column, "adjacency": adjacency} | ({"window": window} if window else {}),
+        "unit": {"column": column, "adjacency": adjacency} | ({"window": window} if window else {}) | ended,
         "schema": {
             table.name: {
                 "max_groups": table.unit.max_groups,

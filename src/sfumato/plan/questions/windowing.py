@@ -3,34 +3,85 @@
 from __future__ import annotations
 
 import datetime
+import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from sfumato.errors import QueryRefused
+from sfumato.numeric.moments import moment_at
+from sfumato.numeric.zones import UTC, Offsets, offsets_of
 from sfumato.plan.expressions.tree import Call, Column, Expression, call, literal
 from sfumato.plan.questions.relations import looks_up
 from sfumato.plan.questions.sources import Source, tables_of
 from sfumato.schema import Kind, PrivacyUnit, PrivateTable
 
-__all__ = ["check_windows", "day_of", "is_time_of", "window_of"]
+__all__ = ["AHEAD", "check_windows", "is_shifted", "is_time_of", "offset_of", "window_of"]
+
+AHEAD = "sfumato ahead"
+"""The column in which rows have the offset of their unit's zone, where windows end by it."""
 
 _FIRST = datetime.date(1970, 1, 1)
 
 
-def day_of(time: str, kind: Kind) -> Expression:
-    """The day that a column of dates or timestamps names, in UTC."""
-    return Column(time) if kind == "date" else call("timestamp_to_date", Column(time))
+def is_shifted(unit: PrivacyUnit, kind: Kind) -> bool:
+    """Whether windows end by a zone's clocks, and not by those of the column: dates are days of the zone."""
+    return unit.window is not None and unit.zone != UTC and kind == "timestamp"
+
+
+def offset_of(unit: PrivacyUnit) -> Expression:
+    """How many seconds the clocks of the unit's zone are ahead of UTC at the time of a row.
+
+    Privacy:
+        A fixed function of the row's own time, written out in the statement: no engine's tables of zones
+        decide, so that a row is in one window on every engine and at each reading. The offsets are on record
+        with the unit, and others are refused (`session.attaching.declaration_of`).
+    """
+    return _chosen(Column(str(unit.time)), offsets_of(unit.zone))
+
+
+def _chosen(time: Expression, offsets: Offsets) -> Expression:
+    """The offset at a time, in two steps: few comparisons lead to one of many."""
+    changes, ahead = offsets.changes, offsets.ahead
+    many = math.isqrt(len(changes)) + 1
+    parts = list[Expression]()
+    for begin in range(0, len(ahead), many):
+        end = begin + many
+        some = _listed(time, Offsets(changes[begin : end - 1], ahead[begin:end]))
+        parts += [some] if end >= len(ahead) else [_before(time, changes[end - 1]), some]
+    return parts[0] if len(parts) == 1 else call("case", *parts)
+
+
+def _listed(time: Expression, offsets: Offsets) -> Expression:
+    parts = [
+        (_before(time, at), literal(ahead)) for at, ahead in zip(offsets.changes, offsets.ahead, strict=False)
+    ]
+    last = literal(offsets.ahead[-1])
+    return call("case", *itertools.chain.from_iterable(parts), last) if parts else last
+
+
+def _before(time: Expression, seconds: int) -> Expression:
+    return call("less", time, literal(moment_at(seconds)))
+
+
+def _day_of(unit: PrivacyUnit, kind: Kind) -> Expression:
+    """The day of a row: in its unit's zone, if it has a timestamp."""
+    time: Expression = Column(str(unit.time))
+    if is_shifted(unit, kind):
+        time = call("add_seconds", time, Column(AHEAD))
+    return time if kind == "date" else call("timestamp_to_date", time)
 
 
 def window_of(unit: PrivacyUnit, kind: Kind) -> Expression:
     """The first day of the window that a row is in, or the window's number; NULL where a row has no time.
 
     Privacy:
-        It follows from the row's own time alone, by the statement: when a row came does not matter.
+        It follows from the row's own time alone, by the statement: when a row came does not matter. Where
+        `is_shifted`, the rows have `offset_of` as their column `AHEAD`.
     """
     assert unit.window is not None
     assert unit.time is not None
-    day = day_of(unit.time, kind)
+    day = _day_of(unit, kind)
     if isinstance(unit.window, int):
         since = call("days_between", day, literal(_FIRST))
         return call("floor", call("divide", since, literal(unit.window)))

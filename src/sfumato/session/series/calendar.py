@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from collections.abc import Mapping
 from typing import Any, TypeAlias
-from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.numeric.moments import as_moment
+from sfumato.numeric.moments import DAY, as_moment
+from sfumato.numeric.zones import Offsets, zone_of
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Call, Column, Expression, columns_of
 from sfumato.plan.expressions.written import written
@@ -103,29 +107,52 @@ class Calendar:
 
 
 _LONGEST = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}  # days
-_SHORTEST = {"week": 7, "month": 28, "quarter": 90, "year": 365}
-_WITHIN = {  # how many of the one are in the other at most, where none is in two of them
-    **{(inner, outer): _LONGEST[outer] * many for outer in _LONGEST for inner, many in _PER_DAY.items()},
-    **{(same, same): 1 for same in _LONGEST},
-    **{(outer, "day"): 1 for outer in _LONGEST},
-    ("month", "quarter"): 3,
-    ("month", "year"): 12,
-    ("quarter", "year"): 4,
-    ("quarter", "month"): 1,
-    ("year", "month"): 1,
-    ("year", "quarter"): 1,
-}
+_CYCLE = 146_097  # days of 400 years, after which dates, and days of the week with them, come again
 
 
-def meets(window: str | int, every: str) -> int:
-    """How many steps a window of time can have days in, at most."""
+@functools.lru_cache(maxsize=256)
+def meets(window: str | int, every: str, offsets: Offsets | None = None) -> int:
+    """In how many steps a window of time can have moments, at most.
+
+    Args:
+        window: How long windows are.
+        every: How long steps are.
+        offsets: How far the clocks by which windows end are ahead of those by which steps do; None: both end
+            by the same.
+
+    Privacy:
+        A moment t is in the window of days d1..d2 if t plus its offset is, so that all of them lie from
+        d1 less the greatest to the end of d2 less the least of those offsets that one window can have
+        (`Offsets.within`). Steps that meet this stretch are counted: for every window of 400 years, after
+        which the calendar begins anew; for a number of days, from each day of them.
+    """
+    days = window if isinstance(window, int) else _LONGEST[window]
+    reaches = {(0, 0)} if offsets is None else offsets.within(days)
+    if every in _PER_DAY and every != "day":
+        size = _SECONDS[every]
+        return max((days * DAY - least - 1) // size - -most // size + 1 for least, most in reaches)
+    first, last = _windows(window)
+    shifts = {(-most // DAY, (-least - 1) // DAY + 1) for least, most in reaches}
+    return max(
+        int((_steps(last + after, every) - _steps(first + before, every)).max()) + 1
+        for before, after in shifts
+    )
+
+
+def _windows(window: str | int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the last day of all windows of 400 years, as days since 1970-01-01."""
+    days = np.arange(_CYCLE + 400)  # a year more, since the last window is left out
     if isinstance(window, int):
-        if every in _PER_DAY:
-            return window * _PER_DAY[every]
-        return (window - 2) // _SHORTEST[every] + 2 if window > 1 else 1
-    if (every, window) in _WITHIN:
-        return _WITHIN[every, window]
-    return (_LONGEST[window] - 2) // _SHORTEST[every] + 2
+        return days, days + window - 1
+    begin = days[np.diff(_steps(days, window), prepend=-1) != 0]
+    return begin[:-1], begin[1:] - 1
+
+
+def _steps(days: NDArray[np.int64], every: str) -> NDArray[np.int64]:
+    """The number of the step that a day is in."""
+    if every in _MONTHS:
+        return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) // _MONTHS[every]
+    return days if every == "day" else (days + 3) // 7  # 1970-01-01 was a Thursday
 
 
 def every_of(expression: Expression, columns: Mapping[str, Facts]) -> str | None:
@@ -185,20 +212,6 @@ def calendar_from(start: object, every: str, zone: str, *, dates: bool) -> Calen
     if moment != whole[every]:
         raise InvalidParameter(f"start is not the beginning of a {every}: begin with {whole[every]}.")
     return Calendar(moment.date() if dates else moment, every, zone)
-
-
-def zone_of(name: str) -> ZoneInfo:
-    """The time zone of a name.
-
-    Raises:
-        InvalidParameter: for a name that is none.
-    """
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError, TypeError):
-        raise InvalidParameter(
-            f"There is no time zone {str(name)[:60]!r}: write one such as Europe/Berlin."
-        ) from None
 
 
 def _read(start: object) -> datetime.datetime:

@@ -16,18 +16,19 @@ from sfumato._dataclasses import dataclass
 from sfumato.continual import Choice, Continual, Factorisation, candidates
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.mechanisms import Gaussian
+from sfumato.numeric.zones import offsets_of
 from sfumato.plan.expressions.tree import call, literal
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.nodes import Key, Where
 from sfumato.plan.questions.sensitivity import is_exchange
-from sfumato.plan.questions.windowing import is_time_of
+from sfumato.plan.questions.windowing import is_shifted, is_time_of
 from sfumato.session.series.calendar import Calendar, calendar_of, every_of, meets
 
 if TYPE_CHECKING:
     from sfumato.plan.expressions.tree import Expression
     from sfumato.plan.prices.plan import Plan
     from sfumato.plan.prices.quoting import Quote
-    from sfumato.schema import PrivacyUnit
+    from sfumato.schema import Kind, PrivacyUnit
 
 __all__ = ["Of", "Pricing", "stepped", "time_key", "touches_of"]
 
@@ -86,17 +87,28 @@ def stepped(plan: Plan, place: int, calendar: Calendar, step: int) -> Plan:
     return plan.asking(keys=keys, child=Where(node.source, within))
 
 
-def touches_of(unit: PrivacyUnit, time: Expression, every: str, horizon: int) -> int:
+def touches_of(
+    unit: PrivacyUnit, time: Expression, every: str, horizon: int, kind: Kind | None = None
+) -> int:
     """In how many steps neighbours can differ, at most.
 
     Privacy:
         A row is in one step. The rows of a unit's window are in the steps that meet the window, if both are
         decided by the same column; those of a unit without windows, and where time is something else, can be
-        in all of them. Where one unit takes the place of another, steps of both differ.
+        in all of them. Where one unit takes the place of another, steps of both differ. Steps of timestamps
+        end by the clocks of the column, in UTC, and windows by those of the unit's zone: `meets` counts both.
+
+    Args:
+        unit: Whose privacy is protected.
+        time: What says in which step a row is.
+        every: How long steps are.
+        horizon: How many there are.
+        kind: Of the column that decides windows; None: not known.
     """
     if not unit.is_row and (unit.window is None or not is_time_of(unit, time)):
         return horizon
-    one = 1 if unit.is_row else meets(unit.window or 1, every)
+    offsets = offsets_of(unit.zone) if is_shifted(unit, kind or "timestamp") else None
+    one = 1 if unit.is_row else meets(unit.window or 1, every, offsets)
     return min(2 * one if is_exchange(unit) else one, horizon)
 
 

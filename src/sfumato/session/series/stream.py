@@ -58,7 +58,9 @@ def opened(
     calendar = calendar_in(plan, place, start, zone)
     calendar.value(steps)  # refuses what ends beyond all calendars
     time = report.child.keys[place].expression
-    choice = choice_of(touches_of(plan.rows.unit, time, calendar.every, steps), steps, of, window)
+    unit, columns = plan.rows.unit, plan.rows.columns
+    kind = columns[unit.time].kind if unit.time is not None and unit.time in columns else None
+    choice = choice_of(touches_of(unit, time, calendar.every, steps, kind), steps, of, window)
     named = delta is not None or query.names_delta
     if not named and not session.dataset_of(report).budget.delta:
         raise InvalidParameter(

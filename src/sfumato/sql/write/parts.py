@@ -17,9 +17,9 @@ from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.sources import Scan
 from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.members import among
-from sfumato.sql.write.pieces import column, count, named, number, share, table, total
+from sfumato.sql.write.pieces import column, count, named, number, share, total
 from sfumato.sql.write.ranks import keys_of
-from sfumato.sql.write.sources import lower_source, unit_in_window
+from sfumato.sql.write.sources import lower_source, timed_table, unit_in_window
 from sfumato.sql.write.typed import Typed, canonical, typed
 
 __all__ = ["CELL", "UNITS", "WEIGHTS", "Parts"]
@@ -48,7 +48,9 @@ class Parts:
         self._window = unit_in_window(measured.rows, rows.tables, dialect)
         scan = measured.rows if self._window is not None else None
         self._source = (
-            table(scan.table) if isinstance(scan, Scan) else lower_source(measured.rows, rows.tables, dialect)
+            timed_table(rows.tables[scan.table], rows.tables, dialect)
+            if isinstance(scan, Scan)
+            else lower_source(measured.rows, rows.tables, dialect)
         )
         self._predicate = None if measured.predicate is None else typed(measured.predicate, columns, dialect)
         self._keys = keys_of(measured, columns, dialect)

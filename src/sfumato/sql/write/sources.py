@@ -28,14 +28,14 @@ from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.facts import Facts
 from sfumato.plan.questions.relations import block_facts, is_single, source_facts
 from sfumato.plan.questions.sources import Block, Joined, PerUnit, Public, Scan, Source, United, Windowed
-from sfumato.plan.questions.windowing import window_of
+from sfumato.plan.questions.windowing import AHEAD, is_shifted, offset_of, window_of
 from sfumato.schema import Kind, PrivateTable, PublicTable, owners
 from sfumato.sql.write.per_unit import refined, select_per_unit, where
 from sfumato.sql.write.pieces import check_names, column, has_id, select, subquery, table
-from sfumato.sql.write.typed import Typed, as_kind, as_typed, plain, select_plain
+from sfumato.sql.write.typed import Typed, as_kind, as_typed, plain, select_plain, typed
 from sfumato.sql.write.windows import select_windowed
 
-__all__ = ["MOST_JOINED", "MOST_PARTNERS", "id_types", "lower_source", "unit_in_window"]
+__all__ = ["MOST_JOINED", "MOST_PARTNERS", "id_types", "lower_source", "timed_table", "unit_in_window"]
 
 MOST_JOINED = 1000
 """The most rows of one unit that enter one side of a join of private rows."""
@@ -154,7 +154,7 @@ def _scan(source: Scan, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr
 
 
 def unit_in_window(source: Source, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr | None:
-    """The unit of a row of a table whose units are windows of time: of the window and the id one text.
+    """The unit of a row of `timed_table` where units are windows of time: of the window and the id one text.
 
     None for every other source.
 
@@ -167,10 +167,23 @@ def unit_in_window(source: Source, tables: Mapping[str, Any], dialect: Dialect) 
     if not isinstance(private, PrivateTable) or private.unit.window is None:
         return None
     kind = private.schema[str(private.unit.time)].kind
-    facts = source_facts(Scan(private.name), tables)
+    facts = {**source_facts(Scan(private.name), tables), AHEAD: Facts("integer", False)}
     window = as_typed(window_of(private.unit, kind), facts, dialect)
     texts = [dialect.fill(dialect.shown, node) for node in (window.sql, column(UNIT_COLUMN))]
     return dialect.fill("{0} || ':' || {1}", *texts)
+
+
+def timed_table(private: PrivateTable, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
+    """A table whose units are windows of time, with what its rows need to be put into them.
+
+    The offset of a zone is a column of its own, since forms of what follows name it several times.
+    """
+    if not is_shifted(private.unit, private.schema[str(private.unit.time)].kind):
+        return table(private.name)
+    offset = typed(offset_of(private.unit), source_facts(Scan(private.name), tables), dialect)
+    columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN)), (AHEAD, offset.sql)]
+    columns += [(name, column(name)) for name in private.schema]
+    return subquery(select(columns, table(private.name)), "z")
 
 
 def _in_windows(private: PrivateTable, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
@@ -178,7 +191,7 @@ def _in_windows(private: PrivateTable, tables: Mapping[str, Any], dialect: Diale
     assert unit is not None
     columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, unit)]
     columns += [(name, column(name)) for name in private.schema]
-    return subquery(select(columns, table(private.name)), "v")
+    return subquery(select(columns, timed_table(private, tables, dialect)), "v")
 
 
 def _plain_scan(source: Scan | Public, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
