@@ -15,7 +15,14 @@ from float_keys import compare_keys
 from postgres_engine import FilledPostgres, shared
 from prepared_places import DuckDBPlace, PostgresPlace, portable_duckdb
 from same_questions import IDS as ALL_IDS
-from same_questions import Compared, compare_prepared, compare_queries, compare_shapes, compare_unread
+from same_questions import (
+    Compared,
+    answer_of_no_groups,
+    compare_prepared,
+    compare_queries,
+    compare_shapes,
+    compare_unread,
+)
 from sfumato.engines import DuckDB, Engine
 from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.dialect import PORTABLE
@@ -72,6 +79,14 @@ def test_zeros_of_both_signs_are_one_key_and_so_are_all_nan(other):
 @pytest.mark.parametrize("other", sorted(ENGINES))
 def test_the_same_cells_cannot_be_read(other, how_many):
     keeps_to(compare_unread(ENGINES[other], "cells", how_many), how_many)
+
+
+@pytest.mark.parametrize("other", sorted(ENGINES))
+@pytest.mark.parametrize("keys", ["g", "g, h"])
+def test_where_no_group_is_found_the_answer_is_empty_and_not_lost(other, keys):
+    with ENGINES[other]() as engine:  # type: ignore[attr-defined]
+        found = answer_of_no_groups(engine, keys)
+    assert (found.column_names, found.num_rows) == ([*keys.split(", "), "m", "d"], 0)
 
 
 @pytest.mark.parametrize("other", sorted(ENGINES))

@@ -31,7 +31,7 @@ from prepared_places import LAWS, DuckDBPlace, SparkPlace, portable_duckdb
 from prepared_places import made as to_folder
 from prepared_places import rows_of as rows_to_prepare
 from prepared_places import table_of as table_like
-from same_questions import Compared, compare_prepared, compare_queries, compare_shapes
+from same_questions import Compared, answer_of_no_groups, compare_prepared, compare_queries, compare_shapes
 from sfumato.cli import app
 from sfumato.dossier.unopened import Unopened
 from sfumato.engines import DuckDB, base, sources
@@ -226,10 +226,9 @@ IDS = {"bytes", "zoned", "narrow float"}
 
 @pytest.fixture
 def interpreted(one):
-    """Spark that runs plans without writing and compiling code for each, which takes most of a small read."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    before = {name: one._spark.conf.get(name) for name in settings}
-    for name, value in settings.items():
+    """Spark that compiles nothing."""
+    before = {name: one._spark.conf.get(name) for name in spark.INTERPRETED}
+    for name, value in spark.INTERPRETED.items():
         one._spark.conf.set(name, value)
     yield one
     for name, value in before.items():
@@ -260,6 +259,13 @@ def test_many_random_questions_have_the_same_integers(interpreted, part):
 def test_many_random_questions_have_the_same_integers_as_compiled_code(one):
     keeps_to(compare_queries(lambda: Untimed(one), "many compiled", 500, ids=IDS), 250)
     keeps_to(compare_shapes(lambda: Untimed(one), "many compiled", 4, ids=IDS), 60)
+
+
+@pytest.mark.parametrize("keys", ["g", "g, h"])
+def test_where_no_group_is_found_the_answer_is_empty_and_not_lost(one, keys):
+    with spark.started() as engine:
+        found = answer_of_no_groups(engine, keys)
+    assert (found.column_names, found.num_rows) == ([*keys.split(", "), "m", "d"], 0)
 
 
 @pytest.mark.parametrize("many", [12, pytest.param(200, marks=pytest.mark.stats)])

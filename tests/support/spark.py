@@ -24,7 +24,10 @@ import pytest
 
 import durations
 
-__all__ = ["connect_server", "started"]
+__all__ = ["INTERPRETED", "connect_server", "started"]
+
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Plans are run without writing and compiling code for each, which takes most of a small read."""
 
 _WRAPPER = """#!/bin/sh
 # That Java has no incubator modules, which Spark asks for; and what runs once is not worth compiling well.

@@ -28,7 +28,7 @@ _MARKS = "\x1f\x1e\x1d\x1c"  # of which one is in none of the texts
 
 
 def is_in(value: exp.Expr, constants: Sequence[Any], dialect: Dialect) -> exp.Expr:
-    """Whether a value is one of these constants, none of them NULL; NULL where the value is.
+    """Whether a value is one of these constants, none of them NULL; NULL where the value is. Of none: false.
 
     Args:
         value: An operand.
@@ -38,6 +38,8 @@ def is_in(value: exp.Expr, constants: Sequence[Any], dialect: Dialect) -> exp.Ex
     Raises:
         QueryRefused: for a constant that no engine can hold.
     """
+    if not constants:
+        return exp.false()  # some engines cannot read an empty list
     constants = [_plain(constant) for constant in constants]
     if not dialect.compares_alike and _has_zero(constants):
         value = dialect.comparable(value)

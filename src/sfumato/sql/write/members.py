@@ -71,7 +71,7 @@ def is_one_of(columns: Sequence[Typed], groups: Sequence[tuple[Any, ...]], diale
 
 def _listed(columns: Sequence[Typed], rows: Sequence[Sequence[Any]], dialect: Dialect) -> exp.Expr:
     """Whether the columns together have one of these rows of values, none of them NULL."""
-    if len(columns) == 1:
+    if len(columns) == 1 or not rows:
         return is_in(_whole(columns[0]), [row[0] for row in rows], dialect)
     listed = [exp.Tuple(expressions=[constant_node(value) for value in row]) for row in rows]
     return exp.In(this=exp.Tuple(expressions=[_whole(column) for column in columns]), expressions=listed)
