@@ -379,7 +379,7 @@ def test_a_table_has_the_points_one_by_one(of, window, monkeypatch):
         series.advance(now=at(9))
         shown = series.table(of, window=window, kind="noise")
 
-        def too_many(self, window=None):
+        def too_many(self, window=None, *, since=0):
             raise InvalidParameter("too many steps to list")
 
         monkeypatch.setattr(Continual, "deviations", too_many)

@@ -93,6 +93,8 @@ def test_intervals_hold_as_often_as_they_say_over_many_series():
 @pytest.mark.stats
 @pytest.mark.parametrize("factor", [0.25, 3])
 def test_deviations_that_are_off_are_found(factor, monkeypatch):
-    real = pricing._deviation
-    monkeypatch.setattr(pricing, "_deviation", lambda noise, weights: factor * real(noise, weights))
+    real = pricing.Pricing._laws
+    monkeypatch.setattr(
+        pricing.Pricing, "_laws", lambda self, found: real(self, [factor * each for each in found])
+    )
     assert len(problems(hits(120, 0), 120)) > 5

@@ -40,7 +40,8 @@ class Course:
         Claim: that of `Continual`, for all that one secret and measure ever release. The noise of a step is a
         function of the secret, the measure, the step, its salt and the group alone: whoever computes a step
         again gets the same noise, and no two steps, groups or measures share any. A refusal (horizon, order,
-        shape) changes nothing and does not depend on a value.
+        shape) changes nothing and does not depend on a value. Groups that are added on the way must be chosen
+        by what was released, here or by mechanisms that are paid for beside it.
     """
 
     __slots__ = ("_at", "_lock", "_measure", "_process", "_secret", "mechanism")
@@ -71,6 +72,26 @@ class Course:
     def time(self) -> int:
         """How many steps were released."""
         return self._at[0]
+
+    @property
+    def groups(self) -> int:
+        """How many numbers the next step has."""
+        return int(self._at[1].shape[1])
+
+    def widen(self, groups: int) -> None:
+        """Go on with so many groups: new ones come after the others, and their noise begins with this step.
+
+        Raises:
+            InvalidParameter: for fewer than there are, or a stream whose groups were fixed when it was made.
+        """
+        if self.mechanism.groups:
+            raise InvalidParameter("The groups of this stream are fixed: make it with groups=0 and moved=.")
+        self._own()
+        with self._lock:
+            time, state = self._at
+            more = as_integer(groups, "groups", least=state.shape[1]) - state.shape[1]
+            new = np.zeros((state.shape[0], more), state.dtype)
+            self._at = time, np.concatenate([state, new], axis=1)
 
     def release(
         self, values: Sequence[int] | NDArray[Any], *, at: int | None = None, salt: bytes = b""
@@ -109,6 +130,7 @@ class Course:
             time, state = self._at
             wide = state.dtype == object
             header = {
+                "groups": state.shape[1],
                 "measure": self._measure,
                 "stream": self.mechanism.fingerprint,
                 "time": time,
@@ -138,10 +160,10 @@ class Course:
 
     def _units(self, values: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
         """Values of any size in grid steps, each by itself: rounded if these are coarser, within ±2**61."""
-        exponent = self.mechanism.exponent
+        exponent, groups = self.mechanism.exponent, self.groups
         if isinstance(values, np.ndarray) and values.dtype.kind == "i":
             array = values.astype(np.int64)
-            if array.shape != (self.mechanism.groups,):
+            if array.shape != (groups,):
                 raise InvalidValue(_WRONG)
             if exponent <= 0:
                 shift = min(-exponent, 62)
@@ -149,7 +171,7 @@ class Course:
             if exponent < 62 and not (np.abs(array) > _ROOM).any():
                 return np.asarray((array + (1 << (exponent - 1))) >> exponent)
         listed = _integers(values)
-        if len(listed) != self.mechanism.groups:
+        if len(listed) != groups:
             raise InvalidValue(_WRONG)
         units = [
             value << -exponent if exponent <= 0 else (value + (1 << (exponent - 1))) >> exponent
@@ -164,7 +186,7 @@ class Course:
         fresh = step_noise(
             self._secret,
             mechanism.variance,
-            mechanism.groups,
+            state.shape[1],
             time=time,
             measure=self._measure,
             salt=salt,
@@ -193,6 +215,8 @@ def step_noise(
     secret: bytes, variance: int, groups: int, *, time: int, measure: int, salt: bytes = b""
 ) -> Words:
     """The independent noise z of one step: exact draws that secret, measure, step and salt decide."""
+    if not groups:
+        return np.zeros(0, np.int64)
     label = _LABEL + measure.to_bytes(8, "big") + time.to_bytes(8, "big") + salt
     key = hmac.new(secret, label, hashlib.sha256).digest()
     drawn = random.gaussian_of_key(key, variance, groups)
@@ -221,13 +245,13 @@ def course_of_state(mechanism: Continual, secret: bytes, state: bytes, *, measur
         raise InvalidParameter(
             "This state was saved by another stream: resume with the plan, price and groups of that one."
         )
-    shape = course._at[1].shape
+    words, groups = course._at[1].shape
     flat = (
         np.array(json.loads(body), dtype=object)
         if header["wide"]
         else np.frombuffer(body, "<i8").astype(np.int64)
     )
-    course._at = int(header["time"]), flat.reshape(shape)
+    course._at = int(header["time"]), flat.reshape(words, header.get("groups", groups))
     return course
 
 

@@ -102,8 +102,13 @@ class Factorisation:
         """d_t of one step, counted from 0, as a multiple of 2**-16."""
         return 2**SCALE_BITS if self.scales is None else int(self.scales[step])
 
-    def variance(self, weights: Sequence[float] | Floats) -> float:
-        """The variance of Σ weights_t·noise_t over the first steps, over that of z; not rounded up."""
+    def variance(self, weights: Sequence[float] | Floats, *, since: int = 0) -> float:
+        """The variance of Σ weights_t·noise_t over the first steps, over that of z; not rounded up.
+
+        Args:
+            weights: One a step, from the first.
+            since: The step before which there was no noise (docs/proofs/continual.md, lemma 7).
+        """
         array = np.asarray(weights, np.float64)
         if array.ndim != 1 or not 0 < array.size <= self.horizon or not np.isfinite(array).all():
             raise InvalidParameter(
@@ -111,10 +116,14 @@ class Factorisation:
             )
         if self.scales is not None:
             array = array / (self.scales[: array.size] / 2.0**SCALE_BITS)
-        return float(np.sum(correlated(self._inverse, array) ** 2))
+        return float(np.sum(correlated(self._inverse, array)[since:] ** 2))
 
-    def variances(self, window: int | None = None) -> Floats:
+    def variances(self, window: int | None = None, *, since: int = 0) -> Floats:
         """The variance of the totals of `window` steps, or of all so far, over that of z: one a step.
+
+        Args:
+            window: How many steps; None: all so far.
+            since: The step before which there was no noise, and is no variance.
 
         Raises:
             InvalidParameter: for a scaled factorisation of more than 65,536 steps, which takes `variance` for
@@ -122,13 +131,14 @@ class Factorisation:
         """
         length = self._length(window)
         if self.scales is None:
-            return np.asarray(np.cumsum(_windows(np.cumsum(self._inverse), length) ** 2))
+            known = np.cumsum(_windows(np.cumsum(self._inverse), length) ** 2)
+            return np.concatenate([np.zeros(since), known[: self.horizon - since]])
         if self.horizon > _LISTED:
             raise InvalidParameter(
                 "The steps are too many to list: ask for the deviation of those that are shown."
             )
         total, shrink = np.zeros(self.horizon), 2.0**SCALE_BITS / self.scales
-        for s in range(self.horizon):  # a column of the matrix of errors at a time
+        for s in range(since, self.horizon):  # a column of the matrix of errors at a time
             total[s:] += _windows(np.cumsum(self._inverse[: self.horizon - s] * shrink[s:]), length) ** 2
         return total
 

@@ -48,14 +48,16 @@ class Continual:
     Attributes:
         plan: How the noise of the steps hangs together.
         sensitivity: The most that one unit can change the numbers of one step, in L2 over all groups; exact.
-        groups: How many numbers a step has.
+        groups: How many numbers a step has; 0: they come later, as many as there are (`Course.widen`).
+        moved: In how many of them one unit can change a number, over all steps: rounding is paid for these.
         exponent: Releases are whole multiples of 2**exponent. Values are held within ±2**61 of these, which
             is at least 2**40 times the sensitivity.
 
     Privacy:
         Claim: all releases of one course together have the curve of Gaussian noise with μ = √(2ρ), for
             streams that differ in at most `plan.touches` steps (`plan.apart` from one another), in each by at
-            most `sensitivity` in L2 over the groups; also where later values depend on earlier releases.
+            most `sensitivity` in L2 over the groups, and in at most `moved` groups over all steps; also where
+            later values, and which groups there are, depend on earlier releases.
             Proof: docs/proofs/continual.md. Conditions: a secret is used for one stream and kept, as states
             are, from everybody who sees releases; and a step that was shown is never released again with
             other values (record what is released before it is shown, and show the record after a crash): its
@@ -65,6 +67,7 @@ class Continual:
     plan: Factorisation
     sensitivity: Fraction
     groups: int
+    moved: int
     exponent: int
     variance: int = field(repr=False)
     fine: int = field(repr=False)
@@ -79,6 +82,7 @@ class Continual:
         *,
         sensitivity: Rational,
         groups: int = 1,
+        moved: int | None = None,
         rho: Rational | None = None,
         sigma: Rational | None = None,
     ) -> None:
@@ -89,7 +93,9 @@ class Continual:
             epsilon: With delta, the price of the whole stream.
             delta: With epsilon.
             sensitivity: The most that one unit changes one step, in L2 over the groups.
-            groups: How many numbers a step has.
+            groups: How many numbers a step has; 0: groups come later.
+            moved: In how many groups one unit can change a number, over all steps; needed where groups come
+                later, and all of them by default.
             rho: The price in zero-concentrated terms.
             sigma: The standard deviation of the noise of the first step, in units of the values; what is
                 drawn is a hair larger.
@@ -98,7 +104,9 @@ class Continual:
             InvalidParameter: for unusable numbers or none or several of the three ways.
         """
         one_calibration(epsilon, delta, rho, sigma)
-        bound, count = positive(sensitivity, "sensitivity"), as_integer(groups, "groups")
+        bound = positive(sensitivity, "sensitivity")
+        count = as_integer(groups, "groups", least=1 if moved is None else 0)
+        most = count if moved is None else as_integer(moved, "moved")
         if count > _MOST_GROUPS:
             raise InvalidParameter("groups must be at most 1e8: publish them as several streams.")
         point = None
@@ -112,7 +120,9 @@ class Continual:
         told = shown(
             "Continual", epsilon=epsilon, delta=delta, rho=rho, sigma=sigma, sensitivity=bound, groups=count
         )
-        freeze(self, plan=plan, sensitivity=bound, groups=count, _told=f"{told[:-1]}, plan={plan!r})")
+        freeze(
+            self, plan=plan, sensitivity=bound, groups=count, moved=most, _told=f"{told[:-1]}, plan={plan!r})"
+        )
         self._place(1 / (2 * price))
         freeze(self, _loss=GaussianLoss(price, point))
 
@@ -126,9 +136,9 @@ class Continual:
         fine = exponent - finest
         change = bound / Fraction(2) ** exponent
         if exponent > 0:  # values are rounded to the grid: each group that changes may change by a step more
-            change += Fraction(sqrt_up(Fraction(self.groups)))
+            change += Fraction(sqrt_up(Fraction(self.moved)))
         exact = plan.norm * change * 2**fine
-        margin = 2 * plan.factor.slack * Fraction(sqrt_up(Fraction(plan.horizon * self.groups)))
+        margin = 2 * plan.factor.slack * Fraction(sqrt_up(Fraction(plan.horizon * self.moved)))
         if margin > exact * _MARGIN or change > 2 * bound / Fraction(2) ** exponent:
             raise InvalidParameter(
                 "The noise is too large beside the sensitivity, or the stream too long, for rounding to be "
@@ -169,21 +179,31 @@ class Continual:
         """Bytes of a course's state: some words a group, whatever the horizon."""
         return 8 * self.groups * self.plan.factor.words
 
-    def deviation(self, weights: Sequence[float] | Floats) -> float:
-        """The standard deviation of a sum of the first releases with these weights; rounded wide."""
-        exact = self.plan.variance(weights) * self.sigma**2
+    def deviation(self, weights: Sequence[float] | Floats, *, since: int = 0) -> float:
+        """The standard deviation of a sum of the first releases with these weights; rounded wide.
+
+        Args:
+            weights: One a step, from the first.
+            since: The step with which a group came that was not there before; weights before count nothing.
+        """
+        exact = self.plan.variance(weights, since=since) * self.sigma**2
         rounding = float(np.sum(np.asarray(weights, np.float64) ** 2)) * self.grid**2 / 4
         return math.sqrt((exact + rounding) * _WIDE)
 
-    def deviations(self, window: int | None = None) -> Floats:
+    def deviations(self, window: int | None = None, *, since: int = 0) -> Floats:
         """The standard deviation of the total of the last `window` steps, after each step; None: all so far.
+
+        Args:
+            window: How many steps.
+            since: The step with which a group came; before it there is nothing, with a deviation of 0.
 
         Raises:
             InvalidParameter: for too many steps to list (`Factorisation.variances`).
         """
-        steps = np.arange(1, self.horizon + 1)
+        steps = np.maximum(np.arange(1, self.horizon + 1) - since, 0)
         rounded = np.minimum(steps, self.horizon if window is None else window) * self.grid**2 / 4
-        return np.asarray(np.sqrt((self.plan.variances(window) * self.sigma**2 + rounded) * _WIDE))
+        exact = self.plan.variances(window, since=since) * self.sigma**2
+        return np.asarray(np.sqrt((exact + rounded) * _WIDE))
 
     def deviation_running(self, time: int) -> float:
         """The standard deviation of the total of the first `time` steps."""
@@ -238,6 +258,8 @@ class Continual:
             "exponent": self.exponent,
             "groups": self.groups,
         }
+        if self.moved != self.groups:
+            told["moved"] = self.moved
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
     @staticmethod

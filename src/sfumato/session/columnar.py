@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sfumato.numeric.columns import from_parts, to_parts
 from sfumato.plan.questions.found import Found
 
-__all__ = ["Stored", "Writing"]
+__all__ = ["Stored", "Writing", "key_of_plain", "plain_key"]
 
 _WORD = 8
 _TYPES = {"<i8", "<f8", "<i4", "|u1", "|b1"}
@@ -68,7 +68,7 @@ class Writing:
                 ]
         rows = tuple(groups)
         plain = {*map(type, chain.from_iterable(rows))} <= _PLAIN_KEYS
-        return rows if plain else [list(map(_key, row)) for row in rows]
+        return rows if plain else [list(map(plain_key, row)) for row in rows]
 
     def to_bytes(self, facts: dict[str, Any]) -> bytes:
         """The line, and what is behind it."""
@@ -125,7 +125,7 @@ class Stored:
             parts = [{name: self._raw(one) for name, one in each.items() if name != "holds"} for each in said]
             return Found([from_parts(each["holds"], part) for each, part in zip(said, parts, strict=True)])
         if dict in {*map(type, chain.from_iterable(said))}:
-            return tuple(tuple(map(_unkey, row)) for row in said)
+            return tuple(tuple(map(key_of_plain, row)) for row in said)
         return tuple(map(tuple, said))
 
     def _raw(self, said: dict[str, Any]) -> NDArray[Any]:
@@ -146,7 +146,7 @@ _TIMES: dict[str, Any] = {
 }
 
 
-def _key(value: Any) -> Any:
+def plain_key(value: Any) -> Any:
     """A key as plain data: dates, times and floats are marked, everything else is itself."""
     for name, kind in _TIMES.items():
         if isinstance(value, kind):
@@ -154,7 +154,8 @@ def _key(value: Any) -> Any:
     return {"float": value.hex()} if isinstance(value, float) else value
 
 
-def _unkey(value: Any) -> Any:
+def key_of_plain(value: Any) -> Any:
+    """The key that `plain_key` wrote."""
     if isinstance(value, dict):
         name, text = next(iter(value.items()))
         return _TIMES[name].fromisoformat(text) if name in _TIMES else float.fromhex(text)

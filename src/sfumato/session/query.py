@@ -437,13 +437,14 @@ class Query(NotAList):
         confidence: Rational = 0.95,
         mechanism: str | None = None,
         bounding: str | None = None,
+        steps: int | None = None,
     ) -> Quote:
-        """A quote for what is read once, with nothing bought before: of files, and of series."""
+        """A quote for what is read once, with nothing bought before: of files, and of series (`steps`)."""
         terms = Terms.of(
             epsilon, delta=delta, confidence=confidence, mechanism=mechanism, bounding=bounding, profile=False
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
-        limits = limits_of(self._session, plan, replace(self._spared(plan, terms), once=True))
+        limits = limits_of(self._session, plan, replace(self._spared(plan, terms), once=True, steps=steps))
         return self._quoted(limits.plan, limits.terms, limits.told)
 
     def recipe(self) -> Recipe:

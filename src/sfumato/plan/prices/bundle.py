@@ -24,6 +24,7 @@ from sfumato.plan.questions.sensitivity import is_exchange
 
 __all__ = ["NOTHING", "Bundle", "fingerprint_of", "loss_of"]
 
+_SERIES = Fraction(1, 4)  # of a price goes into finding the groups of a series, each of them once
 _DIAGNOSIS = Fraction(1, 20)  # of a price goes into the share of units that were touched
 
 NOTHING = Priced("laplace", Fraction(0), Fraction(0), (), (), (), (), NO_LOSS)
@@ -42,7 +43,8 @@ def fingerprint_of(questions: Sequence[Measured]) -> str:
 class Bundle:
     """The parts of one price: every aggregate has the same claim on it, and so has the selection of groups.
 
-    A twentieth goes before that into the share of units that were clamped or cut, if it is asked for.
+    A twentieth goes before that into the share of units that were clamped or cut, if it is asked for. Of the
+    price of a series a quarter goes into the selection.
 
     Attributes:
         found: What is measured.
@@ -50,6 +52,7 @@ class Bundle:
         extras: That of each extra question.
         selection: That of the selection; 0 where groups are public.
         once: Whether groups must be found by what is read once.
+        steps: Of a series, in how many steps one unit can be, at most; each finds groups of its own.
     """
 
     found: Recipe
@@ -57,10 +60,13 @@ class Bundle:
     extras: tuple[Fraction, ...]
     selection: Fraction
     once: bool = False
+    steps: int = 1
 
     @classmethod
-    def of(cls, recipe: Recipe, *, once: bool = False) -> Bundle:
-        """Shares by the number of aggregates."""
+    def of(cls, recipe: Recipe, *, once: bool = False, steps: int | None = None) -> Bundle:
+        """Shares by the number of aggregates; `steps` is given for a series."""
+        if steps is not None and recipe.measured.is_open and not recipe.extras:
+            return cls(recipe, 1 - _SERIES, (), _SERIES, once, steps)
         main = len(dict.fromkeys(estimator for estimator in recipe.estimators if estimator.parts))
         claims = [extra.results for extra in recipe.extras]
         selection = int(recipe.measured.is_open)
@@ -121,7 +127,9 @@ class Bundle:
             of ε and of δ that is what `selection_of` is told. The mechanisms of the ranks are fixed
             by the question and draw their noise independently, so that their prices add up (basic
             composition: Dwork, Roth 2014, Thm. 3.16), and the shares add up to 1. What is found on one level
-            decides nothing on another.
+            decides nothing on another. The groups of all steps of a series are one list of pairs (step,
+            group), in which a unit counts in max_groups groups of each of `steps` steps
+            (docs/proofs/continual.md, groups that come later).
         """
         if not self.selection:
             return ()
@@ -132,7 +140,7 @@ class Bundle:
             selection_of(
                 epsilon * self.selection * share,
                 risk * share,
-                groups=(1 if unit.column is None else unit.max_groups) * len(rank),
+                groups=(1 if unit.column is None else unit.max_groups) * len(rank) * self.steps,
                 exchange=is_exchange(unit),
                 counted=self.found.counts_found,
                 rounds=self._in_rounds,

@@ -68,7 +68,7 @@ def make_quote(plan: Plan, terms: Terms, *, why: str | None = None, adds: bool =
     whole = read.size is not None and report.child.predicate is None
     groups = recipe.measured.groups
     rows = read.size / groups if whole and read.size is not None and groups else None
-    bundle, target = Bundle.of(recipe, once=terms.once), None
+    bundle, target = Bundle.of(recipe, once=terms.once, steps=terms.steps), None
     if terms.epsilon is not None:
         cost = terms.epsilon
         if bundle.main:

@@ -131,7 +131,7 @@ def recipe(report: Report, table: Readable) -> Recipe:
     base, row_order = _question(node, read, order)
     unit = base.unit
     slots: dict[AggregateCall, Slot] = {}
-    if base.is_open and not base.levels:
+    if base.is_open and not base.levels and not node.counted:
         slots = {call: Slot(-1, 0, True) for call in node.aggregates if _counts_units(call, unit)}
     if base.levels:
         _check_levels(node, base)

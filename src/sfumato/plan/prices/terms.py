@@ -39,6 +39,7 @@ class Terms:
         spare: What the budget spares of delta for a question that names none.
         spare_told: Where that comes from, in a phrase.
         once: Whether groups must be found by what is read once: not in two rounds.
+        steps: Of a series, in how many steps one unit can be, at most; None: the question is no series.
     """
 
     epsilon: Fraction | None = None
@@ -53,6 +54,7 @@ class Terms:
     spare: Fraction = Fraction(0)
     spare_told: str = ""
     once: bool = False
+    steps: int | None = None
 
     @property
     def available(self) -> Fraction:

@@ -103,6 +103,7 @@ class Aggregate:
         limits: The question's own limits, `max_groups` and `max_rows`; None: those of the unit.
         levels: Which of the keys each grouping set has (ROLLUP, CUBE); empty: all of them, in one level.
         touched: Whether the share of units that were clamped or cut is measured too.
+        counted: Whether numbers of units are measured for themselves where groups are found by them.
     """
 
     child: Source | Where
@@ -113,6 +114,7 @@ class Aggregate:
     limits: tuple[int | None, int | None] = (None, None)
     levels: tuple[tuple[int, ...], ...] = ()
     touched: bool = False
+    counted: bool = False
 
     @property
     def source(self) -> Source:

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -16,6 +16,11 @@ from sfumato import random
 from sfumato._dataclasses import dataclass
 from sfumato.continual import Continual, Course
 from sfumato.errors import LedgerUnusable
+from sfumato.session.columnar import key_of_plain, plain_key
+from sfumato.session.series.finding import Finding, Group, name_of, placed
+
+if TYPE_CHECKING:
+    from sfumato.session.reading import Reading
 
 __all__ = ["Courses", "Point"]
 
@@ -32,15 +37,20 @@ class Point:
         units: The noisy numbers of each measurement, in whole steps of its grid.
         salt: What its noise depends on beside the secret; it says nothing to whoever has not the secret.
         state: What the noise has come to, sealed; empty for most points.
+        found: The groups that join the series with it, where groups are found; they come after the others.
     """
 
     units: tuple[NDArray[np.int64], ...]
     salt: bytes
     state: bytes = b""
+    found: tuple[Group, ...] = ()
 
     def to_bytes(self) -> bytes:
         """What `from_bytes` reads back."""
-        head = {"format": _FORMAT, "salt": self.salt.hex(), "sizes": [array.size for array in self.units]}
+        sizes = [array.size for array in self.units]
+        head: dict[str, Any] = {"format": _FORMAT, "salt": self.salt.hex(), "sizes": sizes}
+        if self.found:
+            head["found"] = [list(map(plain_key, group)) for group in self.found]
         body = b"".join(array.astype("<i8").tobytes() for array in self.units)
         return json.dumps(head).encode() + b"\n" + body + self.state
 
@@ -60,7 +70,8 @@ class Point:
             for size in head["sizes"]:
                 units.append(np.frombuffer(rest[at : at + 8 * size], "<i8").astype(np.int64))
                 at += 8 * size
-            return cls(tuple(units), bytes.fromhex(head["salt"]), rest[at:])
+            found = tuple(tuple(map(key_of_plain, group)) for group in head.get("found", ()))
+            return cls(tuple(units), bytes.fromhex(head["salt"]), rest[at:], found)
         except (ValueError, KeyError, TypeError):
             raise LedgerUnusable(
                 "A stored point was written by another version of Sfumato; upgrade to read it."
@@ -72,20 +83,33 @@ class Courses:
 
     Privacy:
         Claim: whoever computes a point again from the same rows draws the same noise, and from other rows
-        other noise that has nothing to do with it. The salt of a point is a keyed digest of the exact
-        numbers, so that it takes the secret to learn anything from it; the noise follows from secret, salt,
-        point and measurement. So even a ledger that is put back to an earlier copy does not give two answers
-        with the same noise, whose difference would be exact.
+        other noise that has nothing to do with it; also the noise that decides which groups join. The salt of
+        a point is a keyed digest of the exact numbers and of the salt before it, so that it takes the secret
+        to learn anything from it; the noise follows from secret, salt, point and measurement. So even a
+        ledger that is put back to an earlier copy does not give two answers with the same noise, whose
+        difference would be exact. Once a point has other rows, all later ones have other noise, too: the
+        noise of points hangs together, and a later one with the same rows would give the difference away.
     """
 
-    def __init__(self, noises: Sequence[Continual], secret: bytes, points: Sequence[Point] = ()) -> None:
-        """At the point after those on record."""
-        self._noises, self._secret = noises, secret
+    def __init__(
+        self,
+        noises: Sequence[Continual],
+        secret: bytes,
+        points: Sequence[Point] = (),
+        finding: Finding | None = None,
+    ) -> None:
+        """At the point after those on record; `finding` is given where groups are not public."""
+        self._noises, self._secret, self._finding = noises, secret, finding
+        self._before = points[-1].salt if points else b""
+        names = (name_of(group) for point in points for group in point.found)
+        self._known = {name: place for place, name in enumerate(names)}
         sealed = [place for place, point in enumerate(points) if point.state]
         begin = sealed[-1] + 1 if sealed else 0
         self._courses = self._resumed(points[sealed[-1]].state) if sealed else self._new()
         for point in points[begin:]:
-            for course in self._courses:
+            for course, units in zip(self._courses, point.units, strict=True):
+                if finding is not None:
+                    course.widen(units.size)
                 course.skip(salt=point.salt)
 
     def _new(self) -> list[Course]:
@@ -98,16 +122,39 @@ class Courses:
 
     def release(self, exact: Sequence[NDArray[Any]]) -> Point:
         """The next point, of the exact integers of each measurement."""
-        step = self.next
-        salt = self._salt(step, exact)
+        return self._released(exact, self._salt(self.next, exact))
+
+    def release_found(self, reading: Reading) -> Point:
+        """The next point of a series whose groups are found: which join it now, and the numbers of all.
+
+        Privacy:
+            Claim: that of `Finding.joining` for what joins, and of `Continual` for the numbers, both with
+            noise of this step. A group that joins has numbers from this step on; what earlier steps had of it
+            is not read, now or ever.
+        """
+        assert self._finding is not None
+        assert reading.units is not None
+        groups = self._finding.groups(reading)
+        names = [name_of(group) for group in groups]
+        salt = self._salt(self.next, [np.array(names, object), reading.units, *reading.columns])
+        key = hmac.new(self._secret, b"groups " + salt, hashlib.sha256).digest()
+        joined = self._finding.joining(names, reading.units, self._known, key).tolist()
+        self._known |= {names[row]: len(self._known) + place for place, row in enumerate(joined)}
+        for course in self._courses:
+            course.widen(len(self._known))
+        exact = [placed(column, names, self._known) for column in reading.columns]
+        return self._released(exact, salt, tuple(groups[row] for row in joined))
+
+    def _released(self, exact: Sequence[NDArray[Any]], salt: bytes, found: tuple[Group, ...] = ()) -> Point:
+        step, self._before = self.next, salt
         units = tuple(
             course.release(values, at=step, salt=salt)
             for course, values in zip(self._courses, exact, strict=True)
         )
-        return Point(units, salt, self._sealed() if (step + 1) % _EVERY == 0 else b"")
+        return Point(units, salt, self._sealed() if (step + 1) % _EVERY == 0 else b"", found)
 
     def _salt(self, step: int, exact: Sequence[NDArray[Any]]) -> bytes:
-        digest = hmac.new(self._secret, f"salt {step}".encode(), hashlib.sha256)
+        digest = hmac.new(self._secret, f"salt {step}\n".encode() + self._before, hashlib.sha256)
         for values in exact:
             digest.update(json.dumps(values.tolist()).encode() + b"\n")
         return digest.digest()

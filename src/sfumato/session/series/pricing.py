@@ -15,7 +15,7 @@ import numpy as np
 from sfumato._dataclasses import dataclass
 from sfumato.continual import Choice, Continual, Factorisation, candidates
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.mechanisms import Gaussian
+from sfumato.mechanisms import AdaptiveSelection, Gaussian
 from sfumato.numeric.zones import offsets_of
 from sfumato.plan.expressions.tree import call, literal
 from sfumato.plan.intervals.noise import Noise
@@ -23,6 +23,7 @@ from sfumato.plan.questions.nodes import Key, Where
 from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.plan.questions.windowing import is_shifted, is_time_of
 from sfumato.session.series.calendar import Calendar, calendar_of, every_of, meets
+from sfumato.session.series.finding import Finding
 
 if TYPE_CHECKING:
     from sfumato.plan.expressions.tree import Expression
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from sfumato.plan.prices.quoting import Quote
     from sfumato.schema import Kind, PrivacyUnit
 
-__all__ = ["Of", "Pricing", "stepped", "time_key", "touches_of"]
+__all__ = ["Of", "Pricing", "calendar_in", "choice_of", "stepped", "steps_of", "time_key", "touches_of"]
 
 Of: TypeAlias = Literal["running", "window", "steps"]
 
@@ -65,15 +66,9 @@ def stepped(plan: Plan, place: int, calendar: Calendar, step: int) -> Plan:
     """The question about one step: its rows are those whose time is that of the step, by the statement.
 
     Raises:
-        QueryRefused: where the groups of the other keys are not public.
+        QueryRefused: for several levels of groups.
     """
     node = plan.report.child
-    hidden = [key for at, key in enumerate(node.keys) if at != place and key.values is None]
-    if hidden:
-        raise QueryRefused(
-            "A series has the same groups in each step, so that they must be public.",
-            "List the values of the other keys in WHERE … IN (…), or declare them.",
-        )
     keys = tuple(
         Key(key.expression, (calendar.value(step),)) if at == place else key
         for at, key in enumerate(node.keys)
@@ -84,7 +79,32 @@ def stepped(plan: Plan, place: int, calendar: Calendar, step: int) -> Plan:
     within = call("equal", node.keys[place].expression, literal(calendar.value(step)))
     if node.predicate is not None:
         within = call("and", node.predicate, within)
-    return plan.asking(keys=keys, child=Where(node.source, within))
+    # Groups that are not public are found in some step, and their units are counted in later ones, too.
+    return plan.asking(keys=keys, child=Where(node.source, within), counted=True)
+
+
+def steps_of(unit: PrivacyUnit, time: Expression, every: str, horizon: int, kind: Kind | None = None) -> int:
+    """In how many steps one unit can be, at most.
+
+    Args:
+        unit: Whose privacy is protected.
+        time: What says in which step a row is.
+        every: How long steps are.
+        horizon: How many there are.
+        kind: Of the column that decides windows; None: not known.
+
+    Privacy:
+        A row is in one step. The rows of a unit's window are in the steps that meet the window, if both are
+        decided by the same column; those of a unit without windows, and where time is something else, can be
+        in all of them. Steps of timestamps end by the clocks of the column, in UTC, and windows by those of
+        the unit's zone: `meets` counts both.
+    """
+    if unit.is_row:
+        return 1
+    if unit.window is None or not is_time_of(unit, time):
+        return horizon
+    offsets = offsets_of(unit.zone) if is_shifted(unit, kind or "timestamp") else None
+    return min(meets(unit.window, every, offsets), horizon)
 
 
 def touches_of(
@@ -93,22 +113,9 @@ def touches_of(
     """In how many steps neighbours can differ, at most.
 
     Privacy:
-        A row is in one step. The rows of a unit's window are in the steps that meet the window, if both are
-        decided by the same column; those of a unit without windows, and where time is something else, can be
-        in all of them. Where one unit takes the place of another, steps of both differ. Steps of timestamps
-        end by the clocks of the column, in UTC, and windows by those of the unit's zone: `meets` counts both.
-
-    Args:
-        unit: Whose privacy is protected.
-        time: What says in which step a row is.
-        every: How long steps are.
-        horizon: How many there are.
-        kind: Of the column that decides windows; None: not known.
+        Those that one unit can be in (`steps_of`); where one unit takes the place of another, steps of both.
     """
-    if not unit.is_row and (unit.window is None or not is_time_of(unit, time)):
-        return horizon
-    offsets = offsets_of(unit.zone) if is_shifted(unit, kind or "timestamp") else None
-    one = 1 if unit.is_row else meets(unit.window or 1, every, offsets)
+    one = steps_of(unit, time, every, horizon, kind)
     return min(2 * one if is_exchange(unit) else one, horizon)
 
 
@@ -143,16 +150,36 @@ class Pricing:
         Privacy:
             Claim: all points together carry `quote.loss`. Each measurement is a stream of its own part of the
             price, for the most that a unit moves it within one step (`plan.questions.sensitivity`) and for as
-            many steps as a unit can be in (`touches_of`); ρ adds up over measurements, as in `price`.
+            many steps as a unit can be in (`touches_of`); ρ adds up over measurements, as in `price`. Groups
+            that are found have noise from the step on in which they are, and one unit moves no more of them
+            than it can be in, over all steps (`plan.prices.bundle`).
         """
-        mechanisms = self.quote.mechanisms
+        mechanisms, finding = self.quote.mechanisms, self.finding
         assert all(isinstance(mechanism, Gaussian) for mechanism in mechanisms)
-        groups = len(self.quote.measured.combinations)
+        groups = len(self.quote.measured.combinations) if finding is None else 0
+        moved = None
+        if finding is not None:
+            moved = finding.selection.groups * (2 if finding.selection.exchange else 1)
         return tuple(
-            Continual(self.choice.plan, rho=mechanism.rho, sensitivity=mechanism.sensitivity, groups=groups)
+            Continual(
+                self.choice.plan,
+                rho=mechanism.rho,
+                sensitivity=mechanism.sensitivity,
+                groups=groups,
+                moved=moved,
+            )
             for mechanism in mechanisms
             if isinstance(mechanism, Gaussian)
         )
+
+    @cached_property
+    def finding(self) -> Finding | None:
+        """How groups are found; None: they are public."""
+        selection = self.quote.selection
+        if selection is None:
+            return None
+        assert not isinstance(selection, AdaptiveSelection)  # each step is read once
+        return Finding(selection, self.quote.recipe.key_order[self.place])
 
     @property
     def fingerprint(self) -> str:
@@ -178,7 +205,10 @@ class Pricing:
     @property
     def noise(self) -> str:
         """A digest of all that decides the noise, but the secret."""
-        return hashlib.sha256(json.dumps([noise.fingerprint for noise in self.noises]).encode()).hexdigest()
+        told = [noise.fingerprint for noise in self.noises]
+        if self.finding is not None:
+            told.append(repr(self.finding.selection))
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     def step_plan(self, step: int) -> Plan:
         """The question about one step."""
@@ -191,19 +221,25 @@ class Pricing:
         weights[begin:] = 1
         return weights
 
-    def laws(self, weights: np.ndarray) -> tuple[Noise, ...]:
-        """The law of the noise of a sum of points, for each measurement, in natural units."""
-        return self._laws([noise.deviation(weights) for noise in self.noises])
+    def laws(self, weights: np.ndarray, since: int = 0) -> tuple[Noise, ...]:
+        """The law of the noise of a sum of points, for each measurement, in natural units.
 
-    def all_laws(self, count: int, of: Of, length: int | None) -> Iterator[tuple[Noise, ...]]:
-        """Those of the totals at each of the first steps, worked out together where that is quicker."""
+        Args:
+            weights: What each step counts.
+            since: The step with which a group joined the series.
+        """
+        return self._laws([noise.deviation(weights, since=since) for noise in self.noises])
+
+    def all_laws(self, count: int, of: Of, length: int | None, since: int = 0) -> Iterator[tuple[Noise, ...]]:
+        """Those of the totals at each step from `since` on, worked out together where that is quicker."""
+        steps = range(since, count)
         window = None if of == "running" else 1 if of == "steps" else length
         try:
-            every = [noise.deviations(window) for noise in self.noises]
+            every = [noise.deviations(window, since=since) for noise in self.noises]
         except InvalidParameter:  # too many steps to list
-            yield from (self.laws(self.weights(step, of, length)) for step in range(count))
+            yield from (self.laws(self.weights(step, of, length), since) for step in steps)
         else:
-            yield from (self._laws([float(each[step]) for each in every]) for step in range(count))
+            yield from (self._laws([float(each[step]) for each in every]) for step in steps)
 
     def _laws(self, deviations: Sequence[float]) -> tuple[Noise, ...]:
         """The laws of noise with these deviations, of whole units of each measurement."""

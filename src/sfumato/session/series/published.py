@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, MissingExtra, QueryRefused
 from sfumato.loss import PrivacyLoss
 from sfumato.numeric.exact import Rational, as_integer
@@ -23,6 +25,7 @@ from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.render import definitions, shown
 from sfumato.session.payload import Answer
 from sfumato.session.release import Release
+from sfumato.session.series.finding import Finding, Group
 from sfumato.session.series.picture import draw
 from sfumato.session.series.points import Point
 from sfumato.session.series.pricing import Of, Pricing
@@ -34,6 +37,23 @@ __all__ = ["Published"]
 
 _CONFIDENCE = 0.95
 _WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """Groups that joined a series with the same step, and so have noise of the same law.
+
+    Attributes:
+        since: The step.
+        begin: The place of the first of them among all groups.
+        end: The place after the last.
+        groups: Their keys, where groups are found.
+    """
+
+    since: int
+    begin: int
+    end: int
+    groups: tuple[Group, ...] = ()
 
 
 class Published(NotAList):
@@ -106,23 +126,52 @@ class Published(NotAList):
         return kind, None if window is None else as_integer(window, "window")
 
     def _released(self, step: int, of: Of, length: int | None) -> Release:
-        return self._summed(step, self.pricing.weights(step, of, length), self._meaning(of, length))
+        weights = self.pricing.weights(step, of, length)
+        return self._summed(step, weights, self._meaning(of, length), self._size(step))
 
-    def _summed(self, step: int, weights: NDArray[Any], meaning: str) -> Release:
-        """A sum of points with some weights, shown at a step."""
+    def _summed(self, step: int, weights: NDArray[Any], meaning: str, size: int) -> Release:
+        """A sum of points with some weights, shown at a step, of the first groups."""
         places = range(len(self.pricing.noises))
-        units = [self._sum(place, weights) for place in places]
-        return self._release(step, units, self.pricing.laws(weights), meaning)
+        units = [self._sum(place, weights, size) for place in places]
+        # The oldest group has the widest noise (docs/proofs/continual.md, lemma 7).
+        since = next((cohort.since for cohort in self._cohorts() if cohort.groups), 0)
+        laws = self.pricing.laws(weights, min(since, step))
+        groups = [group for cohort in self._cohorts() for group in cohort.groups][:size]
+        return self._release(step, units, laws, meaning, groups)
 
     def _release(
-        self, step: int, units: Sequence[NDArray[Any]], laws: tuple[Noise, ...], meaning: str
+        self,
+        step: int,
+        units: Sequence[NDArray[Any]],
+        laws: tuple[Noise, ...],
+        meaning: str,
+        groups: Sequence[Group],
     ) -> Release:
-        """Sums of points in steps of their grids as a release."""
+        """Sums of points in steps of their grids as a release; of `groups`, where groups are found."""
         assert self.receipt is not None
-        quote = self.pricing.at(step, laws)
+        quote, finding = self.pricing.at(step, laws), self.pricing.finding
         noisy = tuple(self._natural(place, each) for place, each in enumerate(units))
         answer = Answer(noisy, laws, quote.epsilon, quote.delta, "gaussian")
+        if finding is not None:
+            found = finding.with_time(groups, self.pricing.calendar.value(step))
+            answer = replace(answer, groups=found, selection=quote.selection_price)
         return Release(quote, answer, self.receipt, free=True, bounds=(meaning,))
+
+    def _size(self, step: int) -> int:
+        """How many groups a point has."""
+        return self._points[step].units[0].size
+
+    def _cohorts(self) -> list[Cohort]:
+        """The groups that joined together, in order; public ones were there from the beginning."""
+        if self.pricing.finding is None:
+            return [Cohort(0, 0, self._size(0))]
+        cohorts, begin = list[Cohort](), 0
+        for step, point in enumerate(self._points):
+            if point.found or not step:
+                end = begin + len(point.found)
+                cohorts.append(Cohort(step, begin, end, point.found))
+                begin = end
+        return cohorts
 
     def difference(
         self, earlier: int, later: int, of: Of | None = None, *, window: int | None = None
@@ -153,25 +202,32 @@ class Published(NotAList):
         weights = self.pricing.weights(last, form, length)
         weights[: first + 1] -= self.pricing.weights(first, form, length)
         calendar = self.pricing.calendar
-        return self._summed(last, weights, f"By how much more than at {calendar.spoken(first)}.")
+        meaning = f"By how much more than at {calendar.spoken(first)}."
+        return self._summed(last, weights, meaning, self._size(first))
 
-    def _sum(self, place: int, weights: NDArray[Any]) -> NDArray[Any]:
-        """The sum of some points of a measurement with whole weights, in steps of its grid."""
-        units = np.zeros(len(self._points[0].units[place]), object)
+    def _sum(self, place: int, weights: NDArray[Any], size: int) -> NDArray[Any]:
+        """The sum of some points of a measurement with whole weights, in steps of its grid.
+
+        Of the first `size` groups, of which some points may have fewer.
+        """
+        total = np.zeros(size, object)
         for at in np.flatnonzero(weights).tolist():
-            units = units + self._points[at].units[place].astype(object) * int(weights[at])
-        return units
+            units = self._points[at].units[place][:size]
+            total[: units.size] += units.astype(object) * int(weights[at])
+        return total
 
     def _sums(self, of: Of, length: int | None) -> Iterator[list[NDArray[Any]]]:
         """The totals at each step, each made from the one before it."""
         reach = None if of == "running" else 1 if of == "steps" else length
-        totals = [np.zeros(units.size, object) for units in self._points[0].units]
+        totals = [np.zeros(0, object) for _ in self._points[0].units]
         for at, point in enumerate(self._points):
             gone = None if reach is None or at < reach else self._points[at - reach]
             for place, units in enumerate(point.units):
-                totals[place] = totals[place] + units.astype(object)
+                total = units.astype(object)
+                total[: totals[place].size] += totals[place]
                 if gone is not None:
-                    totals[place] = totals[place] - gone.units[place].astype(object)
+                    total[: gone.units[place].size] -= gone.units[place].astype(object)
+                totals[place] = total
             yield list(totals)
 
     def _natural(self, place: int, units: NDArray[Any]) -> NDArray[Any]:
@@ -184,8 +240,10 @@ class Published(NotAList):
         if of == "steps":
             return "Each step by itself, as its rows were when it was published."
         over = f"from {first} on" if of == "running" else f"over the last {length} steps ({every}s)"
+        later = "" if self.pricing.finding is None else " A group is counted from the step on that found it."
         return (
             f"Totals {over}: rows as they were when each step was published, within the limits of one step."
+            f"{later}"
         )
 
     def table(
@@ -199,6 +257,8 @@ class Published(NotAList):
     ) -> pa.Table:
         """All points that are published, one after the other, with intervals.
 
+        Groups that are found have rows from that step on, after those that were found before.
+
         Args:
             of: "running", "window" or "steps"; by default what the series was made for.
             window: For "window": over how many steps.
@@ -209,11 +269,14 @@ class Published(NotAList):
         if not self._points:
             raise InvalidParameter("Nothing is published yet: advance() publishes the steps that are over.")
         form, length = self._kind(of, window)
-        meaning, laws = self._meaning(form, length), self.pricing.all_laws(len(self._points), form, length)
-        tables = [
-            self._release(step, units, law, meaning).to_arrow(errors=errors, confidence=confidence, kind=kind)
-            for step, (units, law) in enumerate(zip(self._sums(form, length), laws, strict=True))
-        ]
+        meaning, cohorts, tables = self._meaning(form, length), self._cohorts(), list[pa.Table]()
+        laws = [self.pricing.all_laws(len(self), form, length, cohort.since) for cohort in cohorts]
+        for step, totals in enumerate(self._sums(form, length)):
+            for cohort, law in zip(cohorts, laws, strict=True):
+                if cohort.since <= step:
+                    units = [total[cohort.begin : cohort.end] for total in totals]
+                    release = self._release(step, units, next(law), meaning, cohort.groups)
+                    tables.append(release.to_arrow(errors=errors, confidence=confidence, kind=kind))
         return pa.concat_tables(table.replace_schema_metadata(None) for table in tables)
 
     def to_pandas(self, of: Of | None = None, *, window: int | None = None, **more: Any) -> Any:
@@ -287,6 +350,8 @@ class Published(NotAList):
             "protects": f"{unit}, which is {about}",
             "noise": str(pricing.choice),
         }
+        if pricing.finding is not None:
+            lines["groups"] = _found_in_words(pricing.finding, pricing.plan.rows.owner or "row", self.epsilon)
         for of, length in (("steps", None), (pricing.of, pricing.length)):
             half = pricing.quoted(last, of, length).noises
             widths = ", ".join(shown(noise.quantile(Fraction(95, 100))) for noise in half)
@@ -302,3 +367,14 @@ class Published(NotAList):
     def __repr__(self) -> str:
         text = textwrap.shorten(self.text, 40)
         return f"<Stream {text!r}: {len(self._points)} of {self.horizon} points>"
+
+
+def _found_in_words(finding: Finding, owner: str, epsilon: Fraction) -> str:
+    """When groups appear, by the threshold of what finds them."""
+    selection = finding.selection
+    about, sure = selection.least(Fraction(1, 2)), selection.least(Fraction(99, 100))
+    return (
+        f"not public: one appears once about {about} units ({owner}) are in it in one step, nearly surely "
+        f"with {sure}, and has points from then on; finding them takes {selection.epsilon / epsilon} of the "
+        "price"
+    )

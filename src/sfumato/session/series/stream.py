@@ -13,7 +13,16 @@ from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, as_integer
 from sfumato.session.series.calendar import Value
 from sfumato.session.series.points import Courses, Point
-from sfumato.session.series.pricing import Of, Pricing, calendar_in, choice_of, stepped, time_key, touches_of
+from sfumato.session.series.pricing import (
+    Of,
+    Pricing,
+    calendar_in,
+    choice_of,
+    stepped,
+    steps_of,
+    time_key,
+    touches_of,
+)
 from sfumato.session.series.published import Published
 
 if TYPE_CHECKING:
@@ -60,15 +69,20 @@ def opened(
     time = report.child.keys[place].expression
     unit, columns = plan.rows.unit, plan.rows.columns
     kind = columns[unit.time].kind if unit.time is not None and unit.time in columns else None
-    choice = choice_of(touches_of(unit, time, calendar.every, steps, kind), steps, of, window)
+    facts = unit, time, calendar.every, steps, kind
+    choice, inside = choice_of(touches_of(*facts), steps, of, window), steps_of(*facts)
     named = delta is not None or query.names_delta
     if not named and not session.dataset_of(report).budget.delta:
         raise InvalidParameter(
             "The noise of a series needs a delta, and the budget has none: have one added, such as 1e-6."
         )
     first = query.about(stepped(plan, place, calendar, 0))
-    quote = first.quoted_once(epsilon, delta=delta, mechanism="gaussian")
-    if quote.extras or quote.selections:
+
+    def quoted(paid: Rational | None) -> Quote:
+        return first.quoted_once(epsilon, delta=paid, mechanism="gaussian", steps=inside)
+
+    quote = quoted(delta)
+    if quote.extras:
         raise QueryRefused(
             "A series is of counts, sums and what follows from them, such as averages.",
             "Leave quantiles, COUNT(DISTINCT …), extremes and shares of units that limits touch out.",
@@ -80,7 +94,7 @@ def opened(
         session,
         query.text or "",
         pricing,
-        at_delta=lambda paid: first.quoted_once(epsilon, delta=paid, mechanism="gaussian"),
+        at_delta=quoted,
     )
 
 
@@ -88,12 +102,13 @@ class Stream(Published):
     """A series of private answers, one for each step of time, paid for once.
 
     Privacy:
-        Claim: all points that are ever shown carry `loss`, for histories of the table that differ by one
-        unit: whenever its rows come, change or go, a point counts of them what is there when it is read,
-        within the limits of one step, and each step is read for one point. A unit is in as many steps as
-        `touches` says at most; what moves to another step once its own was read is another row there, or in
-        another window of another unit, with a loss of its own. Points are recorded in order before they are
-        shown (`ledger.series`), each with the noise that its place and its rows decide (`Courses`).
+        Claim: all points that are ever shown, and which groups they show, carry `loss`, for histories of the
+        table that differ by one unit: whenever its rows come, change or go, a point counts of them what is
+        there when it is read, within the limits of one step, and each step is read for one point. A unit is
+        in as many steps as `touches` says at most; what moves to another step once its own was read is
+        another row there, or in another window of another unit, with a loss of its own. Points are recorded
+        in order before they are shown (`ledger.series`), each with the noise that its place and its rows
+        decide (`Courses`). Proof: docs/proofs/continual.md.
     """
 
     def __init__(
@@ -258,14 +273,19 @@ class Stream(Published):
         series, vault = self._session.ledger.series, self._session.vault
         known = self._session.dataset_of(self.pricing.plan.report)
         if self._courses is None or self._courses.next != len(self._points):
-            self._courses = Courses(self.pricing.noises, series.secret(self.receipt), self._points)
+            self._courses = Courses(
+                self.pricing.noises, series.secret(self.receipt), self._points, self.pricing.finding
+            )
         for step in range(len(self._points), due):
             plan = self.pricing.step_plan(step)
             questions = plan.recipe.questions
             (question,) = questions
             right = series.right(self.receipt, step, (question.fingerprint,), known=known)
             try:
-                point = self._courses.release(vault.read(questions, right).columns)
+                if self.pricing.finding is None:
+                    point = self._courses.release(vault.read(questions, right).columns)
+                else:
+                    point = self._courses.release_found(vault.read(questions, right))
                 series.record(right, step, point.to_bytes())
             except BaseException:
                 self._courses = None  # it may be a point ahead of the record
