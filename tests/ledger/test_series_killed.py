@@ -16,19 +16,19 @@ SHORT, LONG = 3, 20
 
 
 @functools.cache
-def undisturbed(horizon):
+def undisturbed(horizon, found=False):
     """The points of a series that nobody disturbs."""
-    with pytest.MonkeyPatch.context() as patch, Ledger.open() as ledger, session_of(ledger) as session:
+    with pytest.MonkeyPatch.context() as patch, Ledger.open() as ledger, session_of(ledger, found) as session:
         patch.setattr(SeriesOf, "secret", SeriesOf.secret)  # both are put back afterwards
         patch.setattr(points, "_EVERY", points._EVERY)
         noise_of_secret()
         return values_of(advanced(session, horizon, horizon))
 
 
-def killed(place, crew, point, deaths, horizon):
+def killed(place, crew, point, deaths, horizon, found=False):
     """Dies at each of these steps, looks at what is on record, and lets another process finish."""
     for step in deaths if point != "after debit" else deaths[:1]:  # nobody pays a second time
-        ((status, shown),) = crew.run(["series", place.where, place.state, point, step, horizon])
+        ((status, shown),) = crew.run(["series", place.where, place.state, point, step, horizon, found])
         assert status == -signal.SIGKILL
         assert shown == []
         recorded = 0 if "debit" in point else step + (point in RECORDED)
@@ -37,7 +37,7 @@ def killed(place, crew, point, deaths, horizon):
             assert len(debits) == (point != "before debit")
             assert [ledger.series.length(each) for each in debits] == [recorded] * len(debits)
             assert ledger.verify().ok
-    ((status, (shown,)),) = crew.run(["series", place.where, place.state, "never", 0, horizon])
+    ((status, (shown,)),) = crew.run(["series", place.where, place.state, "never", 0, horizon, found])
     assert status == 0
     return shown
 
@@ -59,6 +59,19 @@ def rows(ledger):
 @pytest.mark.parametrize("point", POINTS)
 def test_a_series_goes_on_after_a_kill_at_any_point(place, crew, point):
     assert killed(place, crew, point, [1], SHORT) == undisturbed(SHORT)
+    sound(place, SHORT)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_no_group_is_found_twice_or_lost_by_a_kill_at_any_point(place, crew, point):
+    shown = killed(place, crew, point, [1], SHORT, found=True)
+    assert shown == undisturbed(SHORT, found=True)
+    groups = [tuple(group) for _, new in shown for group in new]
+    assert len(groups) == len({*groups})
+    assert [len(units[0]) for units, _ in shown] == [
+        sum(len(new) for _, new in shown[: step + 1]) for step in range(SHORT)
+    ]
+    assert any(new for _, new in shown[1:])
     sound(place, SHORT)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from histories import KINDS, examine
 from sfumato.plan.expressions.tree import Column
+from sfumato.plan.prices import bundle
 from sfumato.session.series import pricing, stream
 from sfumato.sql.write import sources
 
@@ -15,6 +16,7 @@ def test_a_unit_moves_a_series_no_further_than_is_paid_for(kind):
     found = examine(kind, 0, 2)
     assert found.broken == []
     assert found.steps > 0
+    assert (found.pairs > 0) == KINDS[kind].found
 
 
 @pytest.mark.stats
@@ -51,6 +53,21 @@ MUTANTS = {
         "days by weeks",
         "moves by",
         [(sources, "window_of", lambda *_: Column("arrived"))],
+    ),
+    "selection paid for one step of a week": (
+        "found by weeks",
+        "pairs, claimed are 2",
+        [(stream, "steps_of", lambda *_: 1)],
+    ),
+    "groups found by rows of another step": (
+        "found by rows",
+        "is in 2 pairs, claimed are 1",
+        [(pricing, "stepped", _step_twice)],
+    ),
+    "groups found by exchange as by addition": (
+        "found by rows, exchanged",
+        "is in 2 pairs, claimed are 1",
+        [(bundle, "is_exchange", lambda _: False)],
     ),
     "steps of people as of rows": (
         "people",

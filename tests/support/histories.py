@@ -5,6 +5,9 @@ come late, are corrected, move to another day and go. A neighbour has the rows o
 states, any of them changed or deleted again later; or, by exchange, those of another unit in their place.
 What a unit is stays fixed: a row that moves to another day is another row, and a person's rows that move to
 another window are of another unit.
+
+Where the groups are not public, those that join in each step are fixed beforehand, the same on both sides:
+what finds them is compared by itself, as numbers of units in pairs of a step and a group.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.ledger import Ledger
+from sfumato.session.series.finding import name_of, placed
 from sfumato.session.series.points import Courses, Point
 from sfumato.testing.stream import seeded
 from windows_of_time import window as window_of_day
@@ -30,6 +34,7 @@ __all__ = ["KINDS", "Found", "Kind", "examine"]
 
 START = datetime.date(2024, 1, 1)  # a Monday, in a leap year
 SHOPS = ("a", "b")
+MORE = ("a", "b", "c", "d")  # where they are not public
 NOBODY = 10**6
 
 
@@ -42,12 +47,14 @@ class Kind:
         every: How long steps are.
         horizon: How many there are.
         by: The key of time in SQL; from `every` where it is empty.
+        found: Whether the shops are not public.
     """
 
     unit: sf.PrivacyUnit
     every: str = "day"
     horizon: int = 6
     by: str = ""
+    found: bool = False
 
     @property
     def text(self) -> str:
@@ -82,6 +89,13 @@ KINDS = {
     "3 days by days, exchanged": Kind(_user(3, "exchange"), horizon=8),
     "days by weeks": Kind(_user("day", max_rows=1), "week", 3),
     "weeks by another time": Kind(_user("week"), "day", 6, by="arrived"),
+    "found by rows": Kind(sf.PrivacyUnit.row(), horizon=8, found=True),
+    "found by rows, exchanged": Kind(sf.PrivacyUnit.row(adjacency="exchange"), horizon=8, found=True),
+    "found by people": Kind(_user(), horizon=5, found=True),
+    "found by people, exchanged": Kind(_user(adjacency="exchange"), horizon=3, found=True),
+    "found by weeks": Kind(_user("week"), horizon=8, found=True),
+    "found by weeks, one shop each": Kind(_user("week", max_rows=1, max_groups=1), horizon=8, found=True),
+    "found by 3 days, exchanged": Kind(_user(3, "exchange"), horizon=8, found=True),
 }
 
 Rows = list[dict[str, Any]]
@@ -95,11 +109,13 @@ class Found:
         broken: Each broken claim as a sentence.
         steps: The most steps in which two neighbours differ, of those that were claimed.
         reached: The largest part of the claimed distance that two neighbours have, over all steps.
+        pairs: The most pairs of a step and a group in which two neighbours differ, of those claimed.
     """
 
     broken: list[str] = field(default_factory=list)
     steps: int = 0
     reached: float = 0.0
+    pairs: int = 0
 
 
 def _row(draw: random.Random, kind: Kind, user: int, day: datetime.date | None = None) -> dict[str, Any]:
@@ -108,7 +124,7 @@ def _row(draw: random.Random, kind: Kind, user: int, day: datetime.date | None =
         "user": user,
         "day": None if draw.random() < 0.05 and day is None else when,
         "arrived": START + datetime.timedelta(days=draw.randrange(kind.horizon)),
-        "shop": draw.choice(SHOPS),
+        "shop": draw.choice(MORE if kind.found else SHOPS),
         "amount": draw.choice([0, 0, 3, 10, 10, 99, None]),
     }
 
@@ -160,16 +176,25 @@ def _table(rows: Rows, kind: Kind) -> sf.PrivateTable:
     schema = {
         "day": sf.Date("2024-01-01", "2027-12-31", nullable=True),
         "arrived": sf.Date("2024-01-01", "2027-12-31"),
-        "shop": sf.Enum(SHOPS),
+        "shop": sf.Text() if kind.found else sf.Enum(SHOPS),
         "amount": sf.Int(0, 10, nullable=True),
     }
     return sf.PrivateTable("visits", source=source, schema=schema, unit=kind.unit)
 
 
+Met = tuple[list[list[np.ndarray]], list[dict[str, int]]]
+
+
 @contextmanager
-def _watched() -> Iterator[list[list[np.ndarray]]]:
-    """The exact numbers of each point; what is released in their place is the same on both sides."""
+def _watched(seed: str) -> Iterator[Met]:
+    """The exact numbers of each point, and the units of each group that was read for it.
+
+    What is released in their place is the same on both sides, and so are the groups that join.
+    """
     met: list[list[np.ndarray]] = []
+    counted: list[dict[str, int]] = []
+    path = random.Random(f"path {seed}")
+    joins = [[(shop,) for shop in MORE if path.random() < 0.6] for _ in range(16)]
 
     def release(self: Courses, exact: Sequence[np.ndarray]) -> Point:
         met.append([np.array([int(value) for value in values], object) for values in exact])
@@ -177,14 +202,25 @@ def _watched() -> Iterator[list[list[np.ndarray]]]:
             course.skip()
         return Point(tuple(np.zeros(len(values), np.int64) for values in exact), b"")
 
+    def release_found(self: Courses, reading: Any) -> Point:
+        names = [name_of(group) for group in self._finding.groups(reading)]
+        counted.append(dict(zip(names, map(int, reading.units), strict=True)))
+        new = tuple(shop for shop in joins[self.next] if name_of(shop) not in self._known)
+        self._known |= {name_of(shop): len(self._known) + place for place, shop in enumerate(new)}
+        for course in self._courses:
+            course.widen(len(self._known))
+        point = release(self, [placed(column, names, self._known) for column in reading.columns])
+        return Point(point.units, b"", found=new)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Courses, "release", release)
-        yield met
+        patch.setattr(Courses, "release_found", release_found)
+        yield met, counted
 
 
-def _published(states: list[Rows], stops: list[int], kind: Kind, seed: str) -> tuple[Any, list[Any]]:
-    """The pricing of a series, and the exact numbers of each of its points."""
-    with seeded(seed), _watched() as met, Ledger.open() as ledger:
+def _published(states: list[Rows], stops: list[int], kind: Kind, seed: str) -> tuple[Any, Met]:
+    """The pricing of a series, the exact numbers of each of its points and the units of its groups."""
+    with seeded(seed), _watched(seed) as met, Ledger.open() as ledger:
         for rows, stop in zip(states, stops, strict=True):
             budget = sf.Budget(epsilon=10, delta="1e-4")
             with sf.Session(_table(rows, kind), budget=budget, ledger=ledger) as session:
@@ -205,7 +241,10 @@ def _compared(found: Found, pricing: Any, ours: list[Any], theirs: list[Any], na
     share = 0.0
     for place, noise in enumerate(pricing.noises):
         moves = np.array(
-            [(mine[place] - other[place]).astype(float) for mine, other in zip(ours, theirs, strict=True)]
+            [
+                np.pad((mine[place] - other[place]).astype(float), (0, len(MORE) - mine[place].size))
+                for mine, other in zip(ours, theirs, strict=True)
+            ]
         )
         lengths = np.sqrt((moves**2).sum(axis=1))
         most = float(noise.sensitivity) * (1 + 1e-12)
@@ -221,12 +260,37 @@ def _compared(found: Found, pricing: Any, ours: list[Any], theirs: list[Any], na
         if ratio > 1 + 1e-9:
             found.broken.append(f"{name}: measurement {place} moves {ratio} times as far as claimed in all")
         share += ratio**2 * float(noise.rho)
-    if share > float(pricing.quote.loss.rho) * (1 + 1e-9):
-        found.broken.append(f"{name}: the whole costs {share}, paid is {float(pricing.quote.loss.rho)}")
+    paid = float(sum(mechanism.rho for mechanism in pricing.quote.mechanisms))
+    if share > paid * (1 + 1e-9):
+        found.broken.append(f"{name}: the whole costs {share}, paid is {paid}")
     if len(moved_steps) > plan.touches:
         found.broken.append(f"{name}: a unit is in {len(moved_steps)} steps, claimed are {plan.touches}")
     found.steps = max(found.steps, len(moved_steps))
-    found.reached = max(found.reached, (share / float(pricing.quote.loss.rho)) ** 0.5)
+    found.reached = max(found.reached, (share / paid) ** 0.5)
+
+
+def _tested(found: Found, pricing: Any, ours: list[Any], theirs: list[Any], name: str) -> None:
+    """What decides on groups: in how many pairs neighbours differ, by how much, and whom it shows alone."""
+    if pricing.finding is None:
+        return
+    selection = pricing.finding.selection
+    most = selection.groups * (2 if selection.exchange else 1)
+    pairs = lone = 0
+    for mine, other in zip(ours, theirs, strict=True):
+        for group in mine.keys() | other.keys():
+            difference = abs(mine.get(group, 0) - other.get(group, 0))
+            pairs += difference > 0
+            lone += difference > 0 and group not in other
+            if difference > 1:
+                found.broken.append(f"{name}: a unit counts {difference} in a group of a step")
+    if pairs > most:
+        found.broken.append(f"{name}: a unit is in {pairs} pairs, claimed are {most}")
+    seen = 1 - (1 - selection.keep_probability(1)) ** lone
+    if seen > float(selection.delta) * (1 + 1e-9):
+        found.broken.append(
+            f"{name}: a unit alone is seen with probability {seen}, claimed {selection.delta}"
+        )
+    found.pairs = max(found.pairs, pairs)
 
 
 def examine(name: str, seed: int | str, histories: int) -> Found:
@@ -248,5 +312,7 @@ def examine(name: str, seed: int | str, histories: int) -> Found:
             _published([a + b for a, b in zip(rest, own, strict=True)], stops, kind, f"{name} {seed} {part}")
             for own in (first, second)
         ]
-        _compared(found, runs[0][0], runs[0][1], runs[1][1], f"{name} {part}")
+        (priced, (ours, mine)), (_, (theirs, others)) = runs
+        _compared(found, priced, ours, theirs, f"{name} {part}")
+        _tested(found, priced, mine, others, f"{name} {part}")
     return found

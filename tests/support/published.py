@@ -32,15 +32,18 @@ POINTS = [
 RECORDED = POINTS[POINTS.index("after commit") :]
 START = date(2026, 1, 1)
 TEXT = "SELECT day, shop, COUNT(*) AS n, AVG(amount) AS mean FROM visits GROUP BY day, shop"
+FOUND = 95  # rows in a shop and a day: about every second time it is found by so many
 
 
-def session_of(ledger):
-    """A session over rows that never change."""
+def session_of(ledger, found=False):
+    """A session over rows that never change; in `found` the shops are not public, and some open every day."""
     import numpy as np
     import pyarrow as pa
 
     import sfumato as sf
 
+    if found:
+        return _of_new_shops(ledger)
     many = np.arange(400)
     rows = {
         "user": many,
@@ -57,6 +60,23 @@ def session_of(ledger):
     return sf.Session(table, budget=sf.Budget(1, "1e-5"), ledger=ledger)
 
 
+def _of_new_shops(ledger):
+    import numpy as np
+    import pyarrow as pa
+
+    import sfumato as sf
+
+    shops = [(day, shop) for day in range(20) for shop in range(2 * day + 2) for _ in range(FOUND)]
+    rows = {
+        "day": [START + timedelta(days=day) for day, _ in shops],
+        "shop": [f"shop {shop}" for _, shop in shops],
+        "amount": np.arange(len(shops)) % 11,
+    }
+    schema = {"day": sf.Date("2026-01-01", "2026-12-31"), "shop": sf.Text(), "amount": sf.Int(0, 10)}
+    table = sf.PrivateTable("visits", source=pa.table(rows), schema=schema, unit=sf.PrivacyUnit.row())
+    return sf.Session(table, budget=sf.Budget(1, "1e-4"), ledger=ledger)
+
+
 @functools.cache
 def warm():
     """Loads what a series needs, which a child finds out: this process opens no engine."""
@@ -65,8 +85,9 @@ def warm():
     if not child:
         from sfumato.ledger import Ledger
 
-        with Ledger.open() as ledger, session_of(ledger) as session:
-            advanced(session, 1, 2)
+        for found in (False, True):
+            with Ledger.open() as ledger, session_of(ledger, found) as session:
+                advanced(session, 1, 2)
         os.write(writer, "\n".join(sys.modules).encode())
         os._exit(0)
     os.close(writer)
@@ -98,7 +119,7 @@ def advanced(session, steps, horizon, wait=lambda: None):
     return series
 
 
-def series(report, where, state, point, at, horizon):
+def series(report, where, state, point, at, horizon, found=False):
     """Goes on with a series, and dies at a point of a step; what it shows goes into the report.
 
     At the point "together" it waits until `at` processes have found out how far the series is.
@@ -107,7 +128,7 @@ def series(report, where, state, point, at, horizon):
 
     noise_of_secret()
     ledger = Ledger.open(where, state=state)
-    with session_of(ledger) as session:
+    with session_of(ledger, found) as session:
         _armed(session, point, at)
         wait = (lambda: _met(Path(state), at)) if point == "together" else (lambda: None)
         shown = advanced(session, horizon, horizon, wait)
@@ -116,7 +137,10 @@ def series(report, where, state, point, at, horizon):
 
 
 def values_of(series):
-    return [[units.tolist() for units in point.units] for point in series._points]
+    return [
+        [[units.tolist() for units in point.units], [list(group) for group in point.found]]
+        for point in series._points
+    ]
 
 
 def _met(folder, many):
@@ -164,5 +188,6 @@ def _armed(session, point, at):
     around(Ledger, "debit", before="before debit", after="after debit")
     around(Vault, "read", before="before read", after="after read")
     around(Courses, "release", after="after noise")
+    around(Courses, "release_found", after="after noise")
     around(store, "commit", before="before commit", after="after commit")
     around(SeriesOf, "record", after="before it is shown")

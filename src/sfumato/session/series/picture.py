@@ -39,25 +39,28 @@ def draw(
         path: Where to write it, if anywhere.
 
     Raises:
-        InvalidParameter: if more lines are asked for than fit.
+        InvalidParameter: if more lines are asked for than fit, or there is none.
     """
     from sfumato.plots import noise_panels
 
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, dict[Any, dict[str, Any]]] = {}
     for row in table.to_pylist():
-        rows.setdefault(", ".join(key(row[name]) for name in keys), []).append(row)
+        rows.setdefault(", ".join(key(row[name]) for name in keys), {})[row[time]] = row
+    if not rows:
+        raise InvalidParameter("There is nothing to draw: no group was found yet.")
     lines = [(group, column) for group in rows for column in columns]
     if len(lines) > _MOST:
         raise InvalidParameter(
             f"{len(lines)} lines do not fit in one picture; name one column with column=, or draw the table."
         )
+    steps = [*dict.fromkeys(table[time].to_pylist())]
     panels = {
         ", ".join(filter(None, (column, group))): tuple(
-            [row[f"{column}{end}"] for row in rows[group]] for end in ("", "_low", "_high")
+            [rows[group][step][f"{column}{end}"] if step in rows[group] else None for step in steps]
+            for end in ("", "_low", "_high")
         )
         for group, column in lines
     }
-    steps = [row[time] for row in next(iter(rows.values()))]
     dates = [step.date() if isinstance(step, datetime.datetime) else step for step in steps]
     return noise_panels(
         steps if len(set(dates)) < len(dates) else dates,
