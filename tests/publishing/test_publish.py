@@ -334,3 +334,38 @@ def test_what_is_published_keeps_its_terms(clinic, old, new, words):
     release.write_text(release.read_text().replace(old, new))
     assert words in clinic.publish("2024-02-01", code=2)
     assert (clinic.files(), clinic.spent()) == (files, spent)
+
+
+FOUND = """
+[[series]]
+name = "by_shop"
+sql = "SELECT day, shop, COUNT(*) AS n FROM visits GROUP BY day, shop"
+start = 2024-01-01
+horizon = 100
+epsilon = 2
+delta = 1e-4
+"""
+
+
+def test_groups_that_come_later_are_published_from_then_on_and_a_second_run_writes_the_same(clinic):
+    toml = clinic.folder / "sfumato.toml"
+    toml.write_text(toml.read_text().replace('type = "enum", values = ["north", "south"]', 'type = "text"'))
+    for number, shops in ((1, ["north"]), (2, ["north", "west"])):
+        clinic.month(number, many=90)
+        path = clinic.folder / "visits" / f"{number:02}.parquet"
+        rows = pq.read_table(path)
+        listed = [shops[place % len(shops)] for place in range(rows.num_rows)]
+        pq.write_table(rows.set_column(1, "shop", pa.array(listed)), path)
+    clinic.lists(FOUND)
+    clinic.publish("2024-02-01")
+    assert {*pq.read_table(clinic.folder / "public" / "by_shop.parquet")["shop"].to_pylist()} == {"north"}
+    clinic.publish("2024-02-03")
+    first, table = clinic.files(), pq.read_table(clinic.folder / "public" / "by_shop.parquet")
+    later = [row["day"] for row in table.to_pylist() if row["shop"] == "west"]
+    assert later == [date(2024, 2, 1), date(2024, 2, 2)]
+    assert pa.csv.read_csv(io.BytesIO(first["by_shop.csv"])).to_pydict() == table.to_pydict()
+    page = " ".join(first["index.html"].decode().split())
+    assert "A group is counted from the step on that found it." in page
+    assert "units share, after noise" in page
+    assert "Nothing is new" in clinic.publish("2024-02-03")
+    assert clinic.files() == first

@@ -14,7 +14,7 @@ from sfumato import random
 from sfumato._dataclasses import dataclass
 from sfumato.continual.factorisation import SCALE_BITS
 from sfumato.ledger import Budget, Ledger
-from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable
+from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable, Text
 from sfumato.session import Session
 from sfumato.session.series.points import Courses
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sfumato.loss import PrivacyLoss
     from sfumato.mechanisms.base import Side
+    from sfumato.session.reading import Reading
     from sfumato.session.series.pricing import Pricing
     from sfumato.session.vault import Vault
 
@@ -32,7 +33,10 @@ Row = tuple[int, int, int]
 State = tuple[Row, ...]
 _START = datetime.date(1970, 1, 1)  # where windows of some days begin
 _TEXT = "SELECT day, COUNT(*) AS n, SUM(cost) AS total FROM visits GROUP BY day"
+_BY_CLINIC = "SELECT day, clinic, COUNT(*) AS n FROM visits GROUP BY day, clinic"
 _HORIZON, _ALICE, _BOB = 4, 99, 98
+_CLINICS = ("everybody", "alone")
+_CROWD = 52  # in each step just as many as the threshold of what finds clinics
 _SECRET = 32
 
 
@@ -60,7 +64,54 @@ class SeriesExample:
                 _published(self.unit, states, ledger, name)
                 for name, states in (("left", self.left), ("right", self.right))
             ]
-        return SeriesPair(sides[0][0], {"left": sides[0][1], "right": sides[1][1]})
+        return SeriesPair(sides[0][0], {"left": _columns(sides[0][1]), "right": _columns(sides[1][1])})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundExample(SeriesExample):
+    """The same by clinics that are not public: one of all others, and one of those who differ if `alone`.
+
+    Attributes:
+        alone: Whether who differs is in a clinic of their own.
+    """
+
+    alone: bool = False
+
+    def pair(self) -> FoundPair:  # type: ignore[override]  # both have a loss and draw
+        """Both series, paid for and read step by step."""
+        with closing(Ledger.open(None)) as ledger:
+            sides = [
+                _published(self.unit, states, ledger, name, _BY_CLINIC, price=(1, 0.2), alone=self.alone)
+                for name, states in (("left", self.left), ("right", self.right))
+            ]
+        return FoundPair(sides[0][0], {"left": sides[0][1], "right": sides[1][1]})
+
+
+class FoundPair:
+    """What was read for two series whose groups are found, which is done again at will.
+
+    Attributes:
+        loss: The claim.
+    """
+
+    def __init__(self, pricing: Pricing, readings: dict[Side, list[Reading]]) -> None:
+        self.loss: PrivacyLoss = pricing.quote.loss
+        self._pricing, self._readings = pricing, readings
+
+    def draw(self, side: Side, count: int) -> NDArray[np.float64]:
+        """That many series: for each clinic in which step it was found, if in any, and its numbers."""
+        rows = np.zeros((count, len(_CLINICS) * (1 + _HORIZON)))
+        for row in rows.reshape(count, len(_CLINICS), 1 + _HORIZON):
+            courses = Courses(self._pricing.noises, random.salt(_SECRET), finding=self._pricing.finding)
+            groups: list[Any] = []
+            row[:, 0] = _HORIZON
+            for step, reading in enumerate(self._readings[side]):
+                point = courses.release_found(reading)
+                groups += point.found
+                for (clinic,), units in zip(groups, point.units[0], strict=True):
+                    own = row[_CLINICS.index(clinic)]
+                    own[0], own[1 + step] = min(own[0], step), float(units)
+        return rows
 
 
 class SeriesPair:
@@ -116,7 +167,7 @@ def _matrix(pricing: Pricing) -> NDArray[np.float64]:
 class _Watched:
     """A vault that keeps what was read."""
 
-    def __init__(self, vault: Vault, kept: list[Sequence[NDArray[Any]]]) -> None:
+    def __init__(self, vault: Vault, kept: list[Reading]) -> None:
         self._vault, self._kept = vault, kept
 
     def check(self, *questions: Any) -> None:
@@ -124,42 +175,55 @@ class _Watched:
 
     def read(self, *wanted: Any) -> Any:
         reading = self._vault.read(*wanted)
-        self._kept.append(reading.columns)
+        self._kept.append(reading)
         return reading
 
 
+def _columns(readings: Sequence[Reading]) -> list[Sequence[NDArray[Any]]]:
+    return [reading.columns for reading in readings]
+
+
 def _published(
-    unit: PrivacyUnit, states: tuple[State, ...], ledger: Ledger, name: str
-) -> tuple[Pricing, list[Sequence[NDArray[Any]]]]:
+    unit: PrivacyUnit,
+    states: tuple[State, ...],
+    ledger: Ledger,
+    name: str,
+    text: str = _TEXT,
+    *,
+    price: tuple[int, float] = (4, 1e-5),
+    alone: bool = False,
+) -> tuple[Pricing, list[Reading]]:
     """A series of a history in an analyst's name, one step for each state, and what was read for it."""
-    kept: list[Sequence[NDArray[Any]]] = []
-    budget = Budget(epsilon=20, delta=1e-3)
+    kept: list[Reading] = []
+    epsilon, delta = price
+    budget = Budget(epsilon=20, delta=2 * delta)
     for step, rows in enumerate(states):
-        table = _table((*_others(), *rows), unit)
+        table = _table((*_others(_CROWD if text == _BY_CLINIC else 20), *rows), unit, alone=alone)
         with (
             Session(table, budget=budget, ledger=ledger) as session,
             session.as_analyst(name) as own,
         ):
             own.vault = cast("Vault", _Watched(own.vault, kept))
-            series = own.stream(_TEXT, start=_START, horizon=_HORIZON, epsilon=4, delta=1e-5)
+            series = own.stream(text, start=_START, horizon=_HORIZON, epsilon=epsilon, delta=delta)
             end = _START + datetime.timedelta(days=step + 1)
             series.advance(now=datetime.datetime.combine(end, datetime.time(), datetime.UTC))
     return series.pricing, kept
 
 
-def _others() -> State:
-    return tuple((person, person % _HORIZON, person % 11) for person in range(20))
+def _others(many: int) -> State:
+    return tuple((person, person % _HORIZON, person % 11) for person in range(many))
 
 
-def _table(rows: State, unit: PrivacyUnit) -> PrivateTable:
+def _table(rows: State, unit: PrivacyUnit, *, alone: bool) -> PrivateTable:
     source = pa.table(
         {
             "person": [person for person, _, _ in rows],
             "day": [_START + datetime.timedelta(days=day) for _, day, _ in rows],
             "cost": [cost for _, _, cost in rows],
+            "clinic": [_CLINICS[alone and person >= _BOB] for person, _, _ in rows],
         }
     )
-    schema = {"day": Date("1970-01-01", "1971-01-01"), "cost": Int(0, 10)}
+    schema = {"day": Date("1970-01-01", "1971-01-01"), "cost": Int(0, 10), "clinic": Text()}
     return PrivateTable("visits", source=source, unit=unit, schema=schema)
 
 
@@ -188,6 +252,19 @@ def _series() -> tuple[SeriesExample, ...]:
             PrivacyUnit("person", max_rows=1, window=2, time="day"),
             nothing,
             ((), (), two_days, two_days),
+        ),
+        FoundExample(
+            "series: somebody alone in a clinic that nobody knew",
+            PrivacyUnit("person", max_rows=1),
+            nothing,
+            (always,) * _HORIZON,
+            alone=True,
+        ),
+        FoundExample(
+            "series: somebody more in a clinic that nobody knew",
+            PrivacyUnit("person", max_rows=1),
+            nothing,
+            (always,) * _HORIZON,
         ),
     )
 

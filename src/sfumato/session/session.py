@@ -259,7 +259,8 @@ class Session(NotAList):
 
         Args:
             text: A SELECT that is grouped by one date, `DATE_TRUNC` of one, or a whole number that counts
-                steps, and by public keys.
+                steps, and by other keys. Groups of keys that are not public have points from the step on in
+                which enough units are in them.
             parameters: As for `sql`.
             horizon: How many steps there are at most.
             start: The value of the date in the first of them.

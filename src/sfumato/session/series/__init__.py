@@ -6,7 +6,8 @@ Session.stream(text, horizon=…, epsilon=…) ──► Stream
    │ quote:    the price of all points, and the noise that fits      pricing
    ▼ advance
  debit(points=horizon) ──► for each step that has closed: read ──► Course.release ──► record ──► shown
-                                                          the same noise if it is read again     points
+                                              │           the same noise if it is read again     points
+                                              └ groups that are not public: which join         finding
 ```
 """
 
