@@ -87,6 +87,8 @@ def test_it_is_found_again_with_its_secret_and_goes_on(place):
         assert [ledger.series.secret(each) for each in (receipt, other)] == secrets
         assert ledger.series.points(receipt) == [b"a", b"c"]
         assert ledger.series.points(other) == [b"b"]
+        parts = [ledger.series.points(receipt, first, end) for first in range(3) for end in range(4)]
+        assert parts == [[b"a", b"c"][first:end] for first in range(3) for end in range(4)]
         take(ledger, receipt, 2)
         assert ledger.verify().ok
 

@@ -112,8 +112,8 @@ class SeriesOf:
             )
             self._journal.store.keep(draft.rows[-1].number, payload)
 
-    def points(self, receipt: Receipt, first: int = 0) -> list[bytes]:
-        """What was recorded of a series from a point on, in order.
+    def points(self, receipt: Receipt, first: int = 0, end: int | None = None) -> list[bytes]:
+        """What was recorded of a series from a point on, in order, up to the one before `end`.
 
         Raises:
             LedgerTampered: if something is missing or is not what was written.
@@ -122,13 +122,16 @@ class SeriesOf:
         with self._journal.reading() as book:
             row = self._row(receipt)
             length = _length(book, row)
-            if first >= length:
+            last = length if end is None else min(end, length)
+            if first >= last:
                 return []
-            rows = store.about(row.dataset, str(row.fingerprint), "point")[: length - first]
+            question = row.dataset, str(row.fingerprint), "point"
+            rows = store.about(*question, skip=length - last, most=last - first)
             own = [each for each in reversed(rows) if each.facts["debit"] == row.number]
-            if len(own) < length - first:  # two series of one question: those of the other are among them
-                every = reversed(store.about(row.dataset, str(row.fingerprint), "point"))
-                own = [each for each in every if each.facts["debit"] == row.number][first:]
+            if [each.facts["point"] for each in own] != [*range(first, last)]:
+                # Two series of one question: those of the other are among them.
+                every = reversed(store.about(*question))
+                own = [each for each in every if each.facts["debit"] == row.number][first:last]
             kept = dict(store.payloads([each.number for each in own]))
             found = list[bytes]()
             for place, number in enumerate([each.number for each in own], start=first):
@@ -137,7 +140,7 @@ class SeriesOf:
                 if payload is None or not same or facts["point"] != place:
                     raise _edited(number)
                 found.append(payload)
-            if len(found) != length - first:
+            if len(found) != last - first:
                 raise _edited(row.number)
             return found
 

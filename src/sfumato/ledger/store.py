@@ -31,6 +31,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (),
 )
 
+_ALL = 2**62  # more than there are
 _AT_ONCE = 500  # values in one list of a statement
 _COLUMNS = "number, kind, dataset, analyst, fingerprint, body, mac"
 
@@ -190,15 +191,19 @@ class Store(ABC):
         before = [row[-1] if isinstance(row[-1], bytes) else None for row in found]
         return list(zip(_rows([row[:-1] for row in found]), before, strict=True))
 
-    def about(self, dataset: str, fingerprint: str, kind: str) -> list[Row]:
-        """The receipts of a kind that are about a question, newest first."""
+    def about(
+        self, dataset: str, fingerprint: str, kind: str, *, skip: int = 0, most: int = _ALL
+    ) -> list[Row]:
+        """The receipts of a kind that are about a question, newest first: at most so many, after some."""
         return _rows(
             self._run(
                 f"SELECT {_COLUMNS} FROM sfumato_receipts WHERE dataset = ? AND fingerprint = ? "
-                "AND kind = ? ORDER BY number DESC",
+                "AND kind = ? ORDER BY number DESC LIMIT ? OFFSET ?",
                 dataset,
                 fingerprint,
                 kind,
+                most,
+                skip,
             )
         )
 

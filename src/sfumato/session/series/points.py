@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,12 +101,11 @@ class Courses:
         """At the point after those on record; `finding` is given where groups are not public."""
         self._noises, self._secret, self._finding = noises, secret, finding
         self._before = points[-1].salt if points else b""
-        names = (name_of(group) for point in points for group in point.found)
-        self._known = {name: place for place, name in enumerate(names)}
-        sealed = [place for place, point in enumerate(points) if point.state]
-        begin = sealed[-1] + 1 if sealed else 0
-        self._courses = self._resumed(points[sealed[-1]].state) if sealed else self._new()
-        for point in points[begin:]:
+        sealed = next((place for place in reversed(range(len(points))) if points[place].state), None)
+        self._known: dict[str, int] = {}
+        self._courses = self._new() if sealed is None else self._resumed(points[sealed].state)
+        for point in points[0 if sealed is None else sealed + 1 :]:
+            self._join(map(name_of, point.found))
             for course, units in zip(self._courses, point.units, strict=True):
                 if finding is not None:
                     course.widen(units.size)
@@ -139,11 +138,16 @@ class Courses:
         salt = self._salt(self.next, [np.array(names, object), reading.units, *reading.columns])
         key = hmac.new(self._secret, b"groups " + salt, hashlib.sha256).digest()
         joined = self._finding.joining(names, reading.units, self._known, key).tolist()
-        self._known |= {names[row]: len(self._known) + place for place, row in enumerate(joined)}
+        self._join(names[row] for row in joined)
         for course in self._courses:
             course.widen(len(self._known))
         exact = [placed(column, names, self._known) for column in reading.columns]
         return self._released(exact, salt, tuple(groups[row] for row in joined))
+
+    def _join(self, names: Iterable[str]) -> None:
+        """Put groups after those that are known."""
+        for name in names:
+            self._known[name] = len(self._known)
 
     def _released(self, exact: Sequence[NDArray[Any]], salt: bytes, found: tuple[Group, ...] = ()) -> Point:
         step, self._before = self.next, salt
@@ -164,15 +168,19 @@ class Courses:
 
     def _sealed(self) -> bytes:
         states = [course.save() for course in self._courses]
-        whole = json.dumps([len(state) for state in states]).encode() + b"\n" + b"".join(states)
+        head = {"sizes": [len(state) for state in states], "known": list(self._known)}
+        whole = json.dumps(head if self._finding else head["sizes"]).encode() + b"\n" + b"".join(states)
         nonce = random.salt(_NONCE)
         return nonce + self._cipher().encrypt(nonce, whole, None)
 
     def _resumed(self, sealed: bytes) -> list[Course]:
         whole = self._cipher().decrypt(sealed[:_NONCE], sealed[_NONCE:], None)
         first, _, rest = whole.partition(b"\n")
-        found, at = list[Course](), 0
-        for place, (noise, size) in enumerate(zip(self._noises, json.loads(first), strict=True)):
+        head, found, at = json.loads(first), list[Course](), 0
+        if self._finding is not None:
+            self._join(head["known"])
+            head = head["sizes"]
+        for place, (noise, size) in enumerate(zip(self._noises, head, strict=True)):
             found.append(noise.resume(self._secret, rest[at : at + size], measure=place))
             at += size
         return found

@@ -70,7 +70,8 @@ class Published(NotAList):
     def __init__(self, text: str, pricing: Pricing) -> None:
         self.text, self.pricing = text, pricing
         self.receipt: Receipt | None = None
-        self._points: list[Point] = []
+        self._points: Sequence[Point] = []
+        self._joined: tuple[int, list[Cohort]] = 0, []
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -165,12 +166,13 @@ class Published(NotAList):
         """The groups that joined together, in order; public ones were there from the beginning."""
         if self.pricing.finding is None:
             return [Cohort(0, 0, self._size(0))]
-        cohorts, begin = list[Cohort](), 0
-        for step, point in enumerate(self._points):
-            if point.found or not step:
-                end = begin + len(point.found)
-                cohorts.append(Cohort(step, begin, end, point.found))
-                begin = end
+        seen, cohorts = self._joined
+        for step in range(seen, len(self._points)):
+            found = self._points[step].found
+            if found or not step:
+                begin = cohorts[-1].end if cohorts else 0
+                cohorts = [*cohorts, Cohort(step, begin, begin + len(found), found)]
+        self._joined = len(self._points), cohorts
         return cohorts
 
     def difference(

@@ -12,7 +12,7 @@ from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerUnusable, Que
 from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, as_integer
 from sfumato.session.series.calendar import Value
-from sfumato.session.series.points import Courses, Point
+from sfumato.session.series.points import Courses
 from sfumato.session.series.pricing import (
     Of,
     Pricing,
@@ -24,6 +24,7 @@ from sfumato.session.series.pricing import (
     touches_of,
 )
 from sfumato.session.series.published import Published
+from sfumato.session.series.record import OnRecord
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
@@ -132,6 +133,7 @@ class Stream(Published):
         self._session, self._at_delta = session, at_delta
         self._dataset = session.dataset_of(pricing.plan.report).name
         self.receipt = self._on_record()
+        self._points = self._record = OnRecord(self._loaded)
         self._courses: Courses | None = None
         self._follow()
 
@@ -165,10 +167,13 @@ class Stream(Published):
         return True
 
     def _follow(self) -> None:
-        """Take in the points that are on record by now."""
+        """Take in how many points are on record by now."""
         if self.receipt is not None:
-            series = self._session.ledger.series
-            self._points += map(Point.from_bytes, series.points(self.receipt, len(self._points)))
+            self._record.follow(self._session.ledger.series.length(self.receipt))
+
+    def _loaded(self, first: int, end: int) -> list[bytes]:
+        assert self.receipt is not None
+        return self._session.ledger.series.points(self.receipt, first, end)
 
     def advance(self, to: Value | str | None = None, *, now: datetime.datetime | None = None) -> int:
         """Publish the points of all steps that are over, and say how many those were.
@@ -290,4 +295,4 @@ class Stream(Published):
             except BaseException:
                 self._courses = None  # it may be a point ahead of the record
                 raise
-            self._points.append(point)
+            self._record.append(point)
