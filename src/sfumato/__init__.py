@@ -40,7 +40,7 @@ _HOMES = {
         "col corr count count_distinct count_if covar geometric_mean harmonic_mean max mean median min "
         "quantile std sum var"
     ),
-    "schema": "Bool Date Enum Float Int Keys PrivacyUnit PrivateTable PublicTable Text Time Timestamp",
+    "schema": "Bool Date Enum Float Int Keys PrivacyUnit PrivateTable PublicTable State Text Time Timestamp",
     "session": "Session",
     "validation": "Validation validate",
 }
@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         PrivacyUnit,
         PrivateTable,
         PublicTable,
+        State,
         Text,
         Time,
         Timestamp,
@@ -159,6 +160,7 @@ __all__ = [
     "SmoothSensitivity",
     "SparseVector",
     "Staircase",
+    "State",
     "Steward",
     "Text",
     "Time",

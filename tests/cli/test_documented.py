@@ -55,7 +55,7 @@ def test_the_list_says_of_each_command_what_it_says_of_itself():
 
 
 def test_no_line_of_any_help_page_breaks_off(cli):
-    paths = [(), ("local",), ("attack",), ("ledger",), *(path for path, _ in ALL)]
+    paths = [(), ("local",), ("attack",), ("ledger",), ("state",), *(path for path, _ in ALL)]
     pages = {path: cli(*path, "--help").out for path in paths}
     for path, page in pages.items():
         usage, *lines = page.split("\n")

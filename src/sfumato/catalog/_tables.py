@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.catalog._sections import check_known, place_of, text_of
+from sfumato.catalog._sections import check_known, named_in, place_of, text_of
 from sfumato.catalog._synth import SynthSettings, read_synth
 from sfumato.catalog.keys import UNDECIDED
 from sfumato.engines.csv_format import Csv
@@ -16,6 +16,7 @@ from sfumato.schema import (
     PrivacyUnit,
     PrivateTable,
     PublicTable,
+    State,
     column_from_dict,
     dataset_of,
 )
@@ -107,6 +108,7 @@ def _with_dataset(table: PrivateTable, dataset: str) -> PrivateTable:
         size=table.size,
         rows=table.rows,
         profile=table.profile or None,
+        states=table.states,
     )
 
 
@@ -136,17 +138,37 @@ def _public(
 def _private(
     name: str, source: str | Csv, columns: dict[str, ColumnType], section: Mapping[str, Any], where: str
 ) -> PrivateTable:
+    states = _states(section, where)
+    if states and "version" in section:
+        raise CatalogUnusable(f"{where}: the last of its states is the version; leave version out.")
     return PrivateTable(
         name,
         source=source,
         unit=_unit(section, where),
         schema=columns,
         dataset=text_of(section, "dataset", where) if "dataset" in section else None,
-        version=str(section.get("version", "1")),
+        version=None if states else str(section.get("version", "1")),
         size=section.get("size"),
         rows=section.get("rows"),
         profile=_profile(section["profile"], where) if "profile" in section else None,
+        states=states,
     )
+
+
+def _states(section: Mapping[str, Any], where: str) -> dict[str, State]:
+    """What the table held at some times, in the order of the file."""
+    found = {}
+    for name, settings in named_in(section, "states", f"{where}.states").items():
+        place = f"{where}.states.{name}"
+        check_known("tables.NAME.states.STATE", settings, place)
+        listed = [settings.get(key, []) for key in ("files", "sizes")]
+        if not all(isinstance(each, list) for each in listed):
+            raise CatalogUnusable(f"{place}: files and sizes are lists.")
+        try:
+            found[name] = State(**settings)
+        except (InvalidParameter, TypeError) as error:
+            raise CatalogUnusable(f"{place}: {error}") from None
+    return found
 
 
 def _profile(declared: object, where: str) -> dict[int, int]:

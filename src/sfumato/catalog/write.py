@@ -15,7 +15,7 @@ from sfumato.catalog.keys import UNDECIDED, Kept, nearest
 from sfumato.errors import CatalogUnusable
 from sfumato.schema.classify import ROLES, Role, role_of, type_of, units_of, words_of
 
-__all__ = ["DraftTable", "draft", "table_name", "toml_key", "toml_number", "write_new"]
+__all__ = ["DraftTable", "draft", "quoted", "table_name", "toml_key", "toml_number", "write_new"]
 
 _HEAD = """\
 # sfumato.toml: what may be asked of this data, whose privacy is protected, and
@@ -148,8 +148,8 @@ def _dataset(name: str, epsilon: str | None, delta: str | None) -> str:
 
 
 def _table(table: DraftTable, unit: str | None, dataset: str | None) -> str:
-    lines = [f"[tables.{toml_key(table.name)}]", f"source = {_quoted(table.source)}", *_unit(table, unit)]
-    lines += [] if dataset is None else [f"{f'dataset = {_quoted(dataset)}':<28} # whose budget it draws on"]
+    lines = [f"[tables.{toml_key(table.name)}]", f"source = {quoted(table.source)}", *_unit(table, unit)]
+    lines += [] if dataset is None else [f"{f'dataset = {quoted(dataset)}':<28} # whose budget it draws on"]
     lines += [
         'version = "1"                # change it when the data changes',
         "# size = 1000                # about how many units, if that is public: quotes means",
@@ -178,8 +178,8 @@ def _csv(table: DraftTable) -> list[str]:
         return [f"# {section:<26} # if it is not written in the usual way:", *_FORMATS, ""]
     lines = [section, *_comment(table.remark)]
     if not table.header:
-        lines += ["header = false", f"delimiter = {_quoted(table.delimiter or ',')}"]
-    listed = ", ".join(map(_quoted, table.names))
+        lines += ["header = false", f"delimiter = {quoted(table.delimiter or ',')}"]
+    listed = ", ".join(map(quoted, table.names))
     lines += ["names = [", *textwrap.wrap(listed, 76, initial_indent="  ", subsequent_indent="  "), "]"]
     return [*lines, *_FORMATS, ""]
 
@@ -227,7 +227,7 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
                 f'{table.name} has no column {unit[:40]!r}; give one of its own, or "row".'
                 f"{nearest(unit, table.columns)}"
             )
-        return [f"{f'unit = {_quoted(unit)}':<28} # whose privacy is protected", *_GROUPS]
+        return [f"{f'unit = {quoted(unit)}':<28} # whose privacy is protected", *_GROUPS]
     likely = [column for column in units_of(table.columns) if table.role(column) == "identifier"][:_LIKELY]
     if not likely:
         hint = [
@@ -236,7 +236,7 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
         ]
     else:
         hint = _comment(
-            f"DECIDE: whose privacy is protected? By name it could be {' or '.join(map(_quoted, likely))}; "
+            f"DECIDE: whose privacy is protected? By name it could be {' or '.join(map(quoted, likely))}; "
             '"row" only if nobody can have two rows.'
         )
     return [*hint, f'unit = "{UNDECIDED}"', *_GROUPS]
@@ -284,16 +284,17 @@ def _bounds(column: str, word: str) -> str:
 def toml_number(text: str | None) -> str:
     """A number as TOML writes it; other ways to write one, such as 1/2, as text."""
     if text is None:
-        return _quoted(UNDECIDED)
-    return text if _TOML_NUMBER.fullmatch(text) else _quoted(text)
+        return quoted(UNDECIDED)
+    return text if _TOML_NUMBER.fullmatch(text) else quoted(text)
 
 
 def toml_key(name: str) -> str:
     """A name as a TOML key: bare where it can be, else quoted."""
-    return name if _BARE.fullmatch(name) else _quoted(name)
+    return name if _BARE.fullmatch(name) else quoted(name)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text of TOML."""
     # JSON's escapes are TOML's, but for the one control character that JSON lets through.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
 

@@ -35,6 +35,7 @@ from sfumato.cli.question import (
     ParameterOption,
     PricingOptions,
     SqlArgument,
+    StateOption,
     question_of,
 )
 from sfumato.errors import InvalidParameter
@@ -91,6 +92,7 @@ def quote(
     *,
     pricing: PricingOptions,
     param: ParameterOption = None,
+    at: StateOption = None,
     asker: AskerOptions,
     json_: JsonOption = False,
 ) -> None:
@@ -98,7 +100,8 @@ def quote(
     asked = question_of(sql, param, pricing)
     catalog = asker.catalog()
     with spinner("quoting", quiet=json_), open_session(catalog, asked.dataset(catalog)) as session:
-        priced = session.sql(asked.text, asked.parameters).quote(**asked.pricing)
+        about = session if at is None else session.at(at)
+        priced = about.sql(asked.text, asked.parameters).quote(**asked.pricing)
         balance = session.balance(session.dataset_of(priced.report).name)
     _say_quote(priced, balance, json_=json_)
 
@@ -119,6 +122,7 @@ def query(
     *,
     pricing: PricingOptions,
     param: ParameterOption = None,
+    at: StateOption = None,
     writing: WritingOptions,
     asker: AskerOptions,
     json_: JsonOption = False,
@@ -127,7 +131,7 @@ def query(
     asked = question_of(sql, param, pricing)
     catalog = asker.catalog()
     answer_question(
-        lambda session: session.sql(asked.text, asked.parameters),
+        lambda session: (session if at is None else session.at(at)).sql(asked.text, asked.parameters),
         lambda: asked.dataset(catalog),
         catalog,
         asked.pricing,

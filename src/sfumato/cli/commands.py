@@ -21,6 +21,7 @@ COMMANDS = {
     "schema": ("tables", "Which tables may be asked: columns, bounds, unit, budget."),
     "validate": ("validate", "Steward only: do the declarations fit the data? What would limits cut?"),
     "prepare": ("prepare", "Write a table once, ranked within units, for quick reads."),
+    "state": ("state", "Name what a table that grows holds by now."),
     "quote": ("ask", "What an answer would cost; free, no row is read."),
     "query": ("ask", "The private answer with error bars, paid from the budget."),
     "rehearse": (

@@ -24,6 +24,7 @@ __all__ = [
     "PricingOptions",
     "Question",
     "SqlArgument",
+    "StateOption",
     "check_priced",
     "dataset_asked",
     "dataset_of_rows",
@@ -58,6 +59,10 @@ ParameterOption = Annotated[
     typer.Option(
         "--param", metavar="[NAME=]VALUE", help="A value for a parameter of the text; may be repeated."
     ),
+]
+StateOption = Annotated[
+    str | None,
+    typer.Option("--at", metavar="STATE", help="About an earlier state of a table that grows."),
 ]
 
 DeltaOption = Annotated[

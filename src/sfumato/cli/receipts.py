@@ -48,6 +48,8 @@ def listed(receipts: list[Receipt]) -> dict[str, list[object]]:
     if any(receipt.analyst for receipt in receipts):
         columns["who"] = [receipt.analyst or "" for receipt in receipts]
     columns["epsilon"] = [_paid(receipt) for receipt in receipts]
+    if any(receipt.purpose.state for receipt in receipts):
+        columns["data of"] = [receipt.purpose.state for receipt in receipts]
     columns["question or reason"] = [_about(receipt) for receipt in receipts]
     return columns
 

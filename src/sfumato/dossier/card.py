@@ -121,6 +121,7 @@ class Card:
                     **_price(release.epsilon, release.delta),
                     "error": dict(release.errors),
                 }
+                | ({"state": release.state} if release.state else {})
                 for release in facts.paid
             ],
             "paid_by": dict(spenders),
@@ -201,6 +202,8 @@ def _released(facts: Facts) -> str:
         columns["epsilon"].append("–" if release.epsilon is None else amount(release.epsilon))
         columns["noise"].append(release.mechanism)
         columns["error at 95 %"].append("; ".join(f"{name} {told}" for name, told in release.errors.items()))
+    if any(release.state for release in facts.paid):
+        columns["data of"] = [release.state or "–" for release in facts.paid]
     return text_table(columns, width=_WIDTH)
 
 

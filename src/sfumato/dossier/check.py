@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -14,6 +14,7 @@ from sfumato.dossier.facts import Facts, many
 from sfumato.explain import delta_advice
 from sfumato.schema import ColumnType, PrivateTable
 from sfumato.schema.classify import role_of
+from sfumato.schema.states import folder_of
 
 __all__ = ["Step", "Verdict", "check"]
 
@@ -125,7 +126,30 @@ def _weight(table: PrivateTable) -> str:
     return f"at most {many(table.unit.max_rows, 'row')} of {table.name} in {groups}"
 
 
+def _moved(tables: Iterable[PrivateTable]) -> list[str]:
+    """Files of states that are gone, or have another size than when the state was declared."""
+    found = []
+    for table in tables:
+        for name, state in table.states.items():
+            sizes = state.sizes or (None,) * len(state.files)
+            for path, size in zip(state.files, sizes, strict=True):
+                try:
+                    now = os.stat(Path(folder_of(table.source), path)).st_size
+                except OSError:
+                    found.append(f"{path} of {table.name} at {name} is gone")
+                else:
+                    if size not in (None, now):
+                        found.append(f"{path} of {table.name} at {name} has another size")
+    return found
+
+
 def _preparation(facts: Facts) -> Found:
+    if moved := _moved(facts.tables):
+        return (
+            "open",
+            f"{_some(moved)}: its answers on record stay, and new ones would be about other data.",
+            "Put the files back, or take the state out of sfumato.toml and declare another.",
+        )
     open_text = [
         f"{table.name}.{name}"
         for table in facts.tables

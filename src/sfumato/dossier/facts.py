@@ -48,6 +48,7 @@ class Paid:
             words where that depends on the data.
         kept: Whether the answer is kept in the ledger.
         given: What was declared public and put in as it is; empty: nothing.
+        state: Of a table that grows, the state that was read; empty: it has none.
     """
 
     number: int
@@ -60,6 +61,7 @@ class Paid:
     errors: Mapping[str, str]
     kept: bool
     given: str = ""
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,7 @@ def _paid(receipt: Receipt, kept: set[Any], session: Session | None) -> Paid:
         {} if session is None or memo.sql is None else _errors(session, memo, receipt),
         receipt.number in kept,
         memo.given,
+        memo.state,
     )
 
 
@@ -261,6 +264,7 @@ def _errors(session: Session, memo: Memo, receipt: Receipt) -> dict[str, str]:
     if memo.epsilon is None:
         return {}
     try:
+        session = session.at(memo.state, table=memo.table) if memo.state else session
         quote = session.sql(memo.words).quote(epsilon=memo.epsilon, delta=memo.delta or 0)
         kept = _kept(session, quote, receipt)
         values, bars = ({}, {}) if kept is None else (_columns(kept.table), _columns(kept.error(_CONFIDENCE)))

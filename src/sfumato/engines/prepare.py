@@ -198,6 +198,8 @@ def _unit_of(table: PrivateTable) -> str:
         raise InvalidParameter(
             f"The units of {table.name} are windows of time, which cannot be prepared yet."
         )
+    if table.states:
+        raise InvalidParameter(f"{table.name} has states, each of other rows, which cannot be prepared yet.")
     if table.unit.column is None:
         raise InvalidParameter(f"Each row of {table.name} is a unit: there is nothing to prepare.")
     return table.unit.column

@@ -29,6 +29,7 @@ from sfumato.engines.base import Source, check_address
 from sfumato.engines.csv_format import Csv
 from sfumato.engines.frames import Frame, frame_of
 from sfumato.errors import SourceUnusable
+from sfumato.schema.states import StateFiles
 
 __all__ = [
     "Database",
@@ -110,6 +111,8 @@ def locate(source: Source) -> Located:
         return replace(located, csv=source)
     if isinstance(source, str | Path):
         return _from_text(os.fspath(source))
+    if isinstance(source, StateFiles):
+        return _from_list([*source.paths], source.folder)
     if isinstance(source, list | tuple) and source and all(isinstance(path, str | Path) for path in source):
         return _from_list([os.fspath(path) for path in source])
     return frame_of(source)
@@ -157,11 +160,12 @@ def _from_text(text: str) -> Located:
     raise SourceUnusable(f"{shown} does not exist; check the path.")
 
 
-def _from_list(texts: list[str]) -> Files:
+def _from_list(texts: list[str], folder: str | None = None) -> Files:
     shown = f'The list of {len(texts)} paths from "{texts[0][:200]}" on'
     if not all(os.path.isfile(path) for path in texts):
         raise SourceUnusable(f"{shown} names something that is not a file; list files only.")
-    return _files(texts, shown, root=os.path.commonpath([os.path.dirname(os.path.abspath(e)) for e in texts]))
+    common = os.path.commonpath([os.path.dirname(os.path.abspath(each)) for each in texts])
+    return _files(texts, shown, root=common if folder is None else folder)
 
 
 def _inside(folder: str) -> Iterable[str]:

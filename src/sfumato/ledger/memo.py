@@ -28,6 +28,7 @@ class Memo:
         asked: The price that the analyst named, where a part of it went into something else first.
         unnamed: What the analyst left open: "delta", "mechanism".
         given: What was declared public and put in as it is, so that the guarantee is conditional on it.
+        state: Of a table that grows, the state that was read.
     """
 
     spender: str = ""
@@ -39,6 +40,7 @@ class Memo:
     asked: Fraction | None = None
     unnamed: tuple[str, ...] = ()
     given: str = ""
+    state: str = ""
 
     @property
     def sql(self) -> str | None:
@@ -54,7 +56,7 @@ class Memo:
         """Plain data that `of` reads back, without what was not said."""
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "asked": self.asked}
         texts = {_SPENDER: self.spender, _WORDS: self.words, "mechanism": self.mechanism, "table": self.table}
-        texts |= {"unnamed": " ".join(self.unnamed), "given": self.given}
+        texts |= {"unnamed": " ".join(self.unnamed), "given": self.given, "state": self.state}
         return {name: text for name, text in texts.items() if text} | {
             name: str(number) for name, number in numbers.items() if number is not None
         }
@@ -75,6 +77,7 @@ class Memo:
             _number(facts.get("asked")),
             tuple(str(facts.get("unnamed") or "").split()),
             str(facts.get("given") or ""),
+            str(facts.get("state") or ""),
         )
 
 

@@ -77,6 +77,7 @@ class Question:
             QueryRefused: if the text cannot be asked.
             InvalidParameter: for windows that cannot be, or a clock that went back.
         """
+        session = session.growing()
         self.wanted, self.session = wanted, session
         self.calendar = calendar_for(wanted)
         self.over, self.kept, self._published = self.calendar.closed(now), 0, published

@@ -20,6 +20,7 @@ from sfumato.schema.columns import (
 )
 from sfumato.schema.keys import Keys
 from sfumato.schema.owners import Tables, dataset_of, owners, pointers_of
+from sfumato.schema.states import State
 from sfumato.schema.tables import PrivateTable, PublicTable
 from sfumato.schema.unit import Adjacency, PrivacyUnit
 
@@ -36,6 +37,7 @@ __all__ = [
     "PrivacyUnit",
     "PrivateTable",
     "PublicTable",
+    "State",
     "Tables",
     "Text",
     "Time",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from sfumato.numeric.exact import as_integer
 from sfumato.render import is_text, without_password
 from sfumato.schema._assign import assign
 from sfumato.schema.columns import ColumnType
+from sfumato.schema.states import GROWING, State, StateFiles, folder_of, states_of
 from sfumato.schema.unit import PrivacyUnit
 
 __all__ = ["PrivateTable", "PublicTable"]
@@ -34,6 +35,8 @@ class PrivateTable:
         dataset: Whose budget it draws on. Tables about the same units share one; by default each has its own,
             but a table whose unit is reached via another draws on that one's: ask `dataset_of`.
         version: The steward's word for the state of the data. Answers are given again, free, while it stays.
+            Of a table with states the name of the one that is read, the last unless another is asked for.
+        states: What the table held at some times, oldest first, by the steward's words for them.
         size: About how many units there are, if that is public: lets the errors of means be quoted.
         rows: Exactly how many rows there are, if that is public: averages over all of them divide by it. Only
             where each row is a unit and units are exchanged, so that neighbours have equally many. No claim
@@ -52,6 +55,7 @@ class PrivateTable:
     size: int | None
     rows: int | None
     profile: tuple[tuple[int, int], ...]
+    states: Mapping[str, State]
 
     def __init__(
         self,
@@ -61,10 +65,11 @@ class PrivateTable:
         unit: PrivacyUnit,
         schema: Mapping[str, ColumnType],
         dataset: str | None = None,
-        version: str | int = "1",
+        version: str | int | None = None,
         size: int | None = None,
         rows: int | None = None,
         profile: Mapping[int, int] | Iterable[tuple[int, int]] | None = None,
+        states: Mapping[str, State] | None = None,
     ) -> None:
         if not isinstance(unit, PrivacyUnit):
             raise InvalidParameter(
@@ -78,6 +83,11 @@ class PrivateTable:
         assign(self, schema=MappingProxyType(columns))
         about = None if size is None else as_integer(size, "size")
         exactly = _rows(rows, unit, about)
+        known = states_of(states, source, columns)
+        assign(self, states=MappingProxyType(known))
+        version = next(reversed(known), "1") if version is None else version
+        if known and version not in (*known, GROWING):
+            raise InvalidParameter(f"There is no state {str(version)[:60]!r} of {name}: {', '.join(known)}.")
         assign(self, version=_version(version), size=exactly if about is None else about, rows=exactly)
         # A table that is replaced hands its own on, which may be empty.
         assign(self, profile=() if profile is None or profile == () else _profile(profile, unit))
@@ -93,6 +103,40 @@ class PrivateTable:
             f"PrivateTable({self.name!r}, source={_shown(self.source)!r}, unit={self.unit!r}, "
             f"columns={list(self.schema)})"
         )
+
+    def at(self, state: str) -> PrivateTable:
+        """The table as it was, or as it grows.
+
+        Raises:
+            InvalidParameter: if it has no such state.
+        """
+        return replace(self, version=state)
+
+    @property
+    def reads(self) -> Any:
+        """What is opened: the source, or those files of it that belong to the state."""
+        state = self.states.get(self.version)
+        if state is None or not state.files:
+            return self.source
+        folder = folder_of(self.source)
+        return StateFiles((folder, *(str(Path(folder, path)) for path in state.files)))
+
+    @property
+    def relation(self) -> str:
+        """What an engine calls it: another state's files are another table there."""
+        by_files = any(state.files for state in self.states.values())
+        return f"{self.name} at {self.version}" if by_files and self.version != self.newest else self.name
+
+    @property
+    def newest(self) -> str:
+        """The name of its last state; of a table without states the version."""
+        return next(reversed([*self.states]), self.version)
+
+    @property
+    def last(self) -> tuple[str, Any] | None:
+        """The column that says which rows belong to the state, and its last value there; None: all do."""
+        state = self.states.get(self.version)
+        return None if state is None or state.column is None else (state.column, state.last)
 
     def declaration(self) -> dict[str, Any]:
         """What the steward declares, as plain data: unit, columns and bounds, version; not the source."""
@@ -157,6 +201,16 @@ class PublicTable:
             f"PublicTable({self.name!r}, source={_shown(self.source)!r}, key={list(self.key)}, "
             f"columns={list(self.schema)})"
         )
+
+    @property
+    def reads(self) -> Any:
+        """What is opened: the source."""
+        return self.source
+
+    @property
+    def relation(self) -> str:
+        """What an engine calls it: by its name."""
+        return self.name
 
     def declaration(self) -> dict[str, Any]:
         """What the steward declares, as plain data: columns, key, version; not the source."""
@@ -243,11 +297,15 @@ def _profile(
 
 def _state(table: PrivateTable | PublicTable) -> dict[str, Any]:
     """The fields for a copy: a view that cannot be written to cannot be pickled."""
-    return {part.name: getattr(table, part.name) for part in fields(table)} | {"schema": dict(table.schema)}
+    held = {part.name: getattr(table, part.name) for part in fields(table)}
+    return {
+        name: dict(value) if isinstance(value, MappingProxyType) else value for name, value in held.items()
+    }
 
 
 def _restore(table: PrivateTable | PublicTable, state: dict[str, Any]) -> None:
-    assign(table, **(state | {"schema": MappingProxyType(state["schema"])}))
+    views = {name: MappingProxyType(state[name]) for name in ("schema", "states") if name in state}
+    assign(table, **(state | views))
 
 
 def _columns(schema: Mapping[str, ColumnType]) -> dict[str, ColumnType]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,8 @@ class Attached:
             prepared for, if any.
         unread: Of each private table, the columns that may have cells that could not be read.
         ended: Set once the session that attached them is closed.
+        opened: What the engine has of other states, by its own names for them.
+        turn: One at a time attaches more.
     """
 
     engine: Engine
@@ -54,6 +56,35 @@ class Attached:
     prepared: Mapping[str, tuple[str, ...]]
     unread: Mapping[str, frozenset[str]]
     ended: threading.Event = field(default_factory=threading.Event)
+    opened: set[str] = field(default_factory=set)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def at(self, states: Mapping[str, str]) -> Attached:
+        """The same tables in other states, whose files are opened if that was not done yet.
+
+        Args:
+            states: The name of a state for each table that is read in another.
+
+        Raises:
+            SourceUnusable: if files of a state are gone.
+        """
+        tables = {
+            name: table.at(states[name]) if name in states else table for name, table in self.tables.items()
+        }
+        private = [table for table in tables.values() if isinstance(table, PrivateTable)]
+        pointers, members = pointers_of(private), _by_dataset(private)
+        with self.turn:
+            for table in private:
+                if table.relation not in self.opened:
+                    _attach(self.engine, table, pointers.get(table.name, ()))
+            for together in members.values():
+                _check_ids(self.engine, together)
+            _refuse_ranks(self.engine, private)
+            self.opened.update(table.relation for table in private)
+        unread = {table.name: self.engine.unread(table.relation) for table in private}
+        return replace(
+            self, tables=MappingProxyType(tables), members=members, unread=MappingProxyType(unread)
+        )
 
 
 def attach(engine: Engine, tables: Sequence[PrivateTable | PublicTable], *, whole: bool) -> Attached:
@@ -78,21 +109,30 @@ def attach(engine: Engine, tables: Sequence[PrivateTable | PublicTable], *, whol
     }
     if whole:
         for table in tables:
-            engine.check_whole(table.source)
+            engine.check_whole(table.reads)
     for together in members.values():
         _check_ids(engine, together)
-    ranked = [table.name for table in private if engine.is_prepared(table.name)]
-    for table in private:
-        if table.name in ranked and table.unit.window is not None:
-            raise SourceUnusable(
-                f"{table.name} was prepared for units without windows of time: attach the table that it was "
-                "made of."
-            )
-    groupings = {name: engine.grouping(name) for name in ranked}
-    unread = {table.name: engine.unread(table.name) for table in private}
+    _refuse_ranks(engine, private)
+    ranked = [table for table in private if engine.is_prepared(table.relation)]
+    groupings = {table.name: engine.grouping(table.relation) for table in ranked}
+    unread = {table.name: engine.unread(table.relation) for table in private}
     return Attached(
-        engine, MappingProxyType(shown), members, MappingProxyType(groupings), MappingProxyType(unread)
+        engine,
+        MappingProxyType(shown),
+        members,
+        MappingProxyType(groupings),
+        MappingProxyType(unread),
+        opened={table.relation for table in private},
     )
+
+
+def _refuse_ranks(engine: Engine, private: Sequence[PrivateTable]) -> None:
+    """Refuse tables whose ranks were made of other units, or of the rows of all states together."""
+    for table in private:
+        if not engine.is_prepared(table.relation) or (table.unit.window is None and not table.states):
+            continue
+        made = "units without windows of time" if table.unit.window is not None else "one state alone"
+        raise SourceUnusable(f"{table.name} was prepared for {made}: attach the table that it was made of.")
 
 
 def _by_dataset(tables: Sequence[PrivateTable]) -> dict[str, list[PrivateTable]]:
@@ -127,7 +167,7 @@ def declaration_of(members: Sequence[PrivateTable]) -> dict[str, Any]:
             }
             for table in members
         },
-        "version": {table.name: table.version for table in members},
+        "version": {table.name: table.newest for table in members},
     }
 
 
@@ -141,13 +181,15 @@ def _check_ids(engine: Engine, members: Sequence[PrivateTable]) -> None:
 
     Put together, two people could be one, or rows could reach owners that they do not point to.
     """
+    shown = {table.name: table.relation for table in members}
     named = [table.name for table in members if not (table.unit.is_row or table.unit.is_via)]
     links = [(table.name, a, str(table.unit.table), b) for table in members for a, b in table.unit.on]
     columns = [(name, UNIT_COLUMN) for name in named]
     columns += [(name, pointer_column(column)) for a, b, c, d in links for name, column in ((a, b), (c, d))]
     if len(columns) < 2:
         return
-    (row,) = engine.fetch(id_types(columns, engine.dialect)).to_pylist()
+    asked = [(shown[name], column) for name, column in columns]
+    (row,) = engine.fetch(id_types(asked, engine.dialect)).to_pylist()
     types = dict(zip(columns, row.values(), strict=True))
     for here, a, there, b in links:
         if _differ(types[here, pointer_column(a)], types[there, pointer_column(b)]):
@@ -172,7 +214,7 @@ def _attach(engine: Engine, table: PrivateTable | PublicTable, pointers: Sequenc
     check_address(table.source, engine.schemes)
     kinds = {name: kind.kind for name, kind in table.schema.items()}
     unit = table.unit.column if isinstance(table, PrivateTable) and not table.unit.is_via else None
-    engine.attach(table.name, table.source, kinds, unit=unit, pointers=pointers)
+    engine.attach(table.relation, table.reads, kinds, unit=unit, pointers=pointers)
 
 
 def _listed(engine: Engine, table: PublicTable) -> PublicTable:

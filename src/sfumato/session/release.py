@@ -86,6 +86,11 @@ class Release(NotAList):
         self.counted: Mapping[str, Fraction] = summed(self._own, besides or {})
         self._answer = answer
 
+    @property
+    def state(self) -> str:
+        """Of a table that grows, the state that was read; empty where it has none."""
+        return self.receipt.purpose.state
+
     @cached_property
     def _estimates(self) -> Estimates:
         answer, recipe = self._answer, self.quote.recipe

@@ -32,6 +32,7 @@ from sfumato.session.lately import Lately
 from sfumato.session.profile import buy_profile
 from sfumato.session.query import Query
 from sfumato.session.release import Release
+from sfumato.session.states import about_states, all_states, state_of, states_named
 from sfumato.session.texts import Texts
 from sfumato.session.unreadable import buy_unread
 from sfumato.session.vault import Vault
@@ -136,9 +137,6 @@ class Session(NotAList):
     def _begin(self, attached: Attached, budget: Budget | None) -> None:
         """Find or open the budget of each dataset."""
         self._attached = attached
-        self.profiled: dict[tuple[str, tuple[Expression, ...]], tuple[Measured, int]] = {}
-        self.asked_unread: dict[tuple[str, str], tuple[Query, Quote]] = {}
-        self.remark = ""
         _unambiguous(self.ledger, set(attached.members))
         self._datasets = {
             name: self.ledger.register(
@@ -146,10 +144,17 @@ class Session(NotAList):
             )
             for name, members in attached.members.items()
         }
+        self._begun()
+
+    def _begun(self) -> None:
+        """Make what reads, once it is known whose budgets pay."""
         whose = self._whose()
         salts = {name: _salt(dataset.salt) for name, dataset in whose.items()}
         digests = {name: dataset.chosen_by or EARLIER for name, dataset in whose.items()}
         self.vault = Vault(self._engine, self.tables, salts, digests)
+        self.profiled: dict[tuple[str, tuple[Expression, ...]], tuple[Measured, int]] = {}
+        self.asked_unread: dict[tuple[str, str], tuple[Query, Quote]] = {}
+        self.remark = about_states(self.tables)
         self.texts, self.lately = Texts(self.tables), Lately()
 
     @property
@@ -191,6 +196,39 @@ class Session(NotAList):
         other._begin(self._attached, None)
         for dataset in other._datasets:
             other.ledger.is_open(dataset)  # refuses a name that could be taken for another
+        return other
+
+    def at(self, state: str, *, table: str | None = None) -> Session:
+        """The same session about data as they were: an answer on record is free, any other is paid as usual.
+
+        It pays from the same budget, since the same people are in all states, and ends with this session.
+
+        Args:
+            state: The steward's word for it: `s.at("2026-02").sql(…)`.
+            table: Of which table, where another one that grows has no such state.
+
+        Raises:
+            InvalidParameter: if there is no such state.
+            SourceUnusable: if its files are gone.
+        """
+        return self._in(states_named(self.tables, state, table))
+
+    def growing(self) -> Session:
+        """The same session about tables as they are, whichever their newest state: for what goes on over it.
+
+        A series is read so, and what is published window by window; where no table has states, it is this
+        session itself.
+        """
+        return self._in(all_states(self.tables))
+
+    def _in(self, states: Mapping[str, str]) -> Session:
+        self._check_open()
+        if all(self.tables[name].version == state for name, state in states.items()):
+            return self
+        other = copy(self)
+        other._own_engine = other._own_ledger = other._owner = False
+        other._attached = self._attached.at(states)
+        other._begun()
         return other
 
     def rehearse(self, *, seed: int = 0) -> Session:
@@ -280,10 +318,10 @@ class Session(NotAList):
         """
         from sfumato.session.series import opened
 
-        query = self.sql(text, parameters)
+        growing = self.growing()
         return opened(
-            self,
-            query,
+            growing,
+            growing.sql(text, parameters),
             horizon=horizon,
             start=start,
             epsilon=epsilon,
@@ -434,7 +472,10 @@ class Session(NotAList):
             self._check_open()
             wanted.check()
 
-        return buy(self.ledger, replace(wanted, check=check, known=self._datasets.get(wanted.dataset)))
+        state = state_of(self.tables, wanted.memo.table)
+        memo = replace(wanted.memo, state=state) if state else wanted.memo
+        known = self._datasets.get(wanted.dataset)
+        return buy(self.ledger, replace(wanted, check=check, known=known, memo=memo))
 
     def _check_open(self) -> None:
         if self._attached.ended.is_set():

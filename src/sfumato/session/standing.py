@@ -11,6 +11,7 @@ from sfumato.loss import PrivacyLoss, PureLoss
 from sfumato.purchase import Purchase, known
 from sfumato.purchase.buying import offers_of
 from sfumato.render import shown
+from sfumato.session.states import answered_before, state_of
 
 if TYPE_CHECKING:
     from sfumato.plan.prices.quoting import Quote
@@ -47,6 +48,8 @@ def standing(
             if wanted.choose(iter(offers_of(ledger, wanted))) is not None:
                 told = "Somebody else has paid for an answer: to read it counts toward your limit alone."
                 return (("record", told),)
+            if (earlier := answered_before(session, quote)) is not None:
+                return (("record", _earlier(session, quote, earlier)),)
         first: list[PrivacyLoss] = [PureLoss(quote.first)] if quote.first and adds else []
         ledger.refuse_several(dataset, [(loss, True) for loss in (*first, quote.loss)])
     except BudgetExceeded:
@@ -57,3 +60,15 @@ def standing(
     except (AccessDenied, UnsupportedLoss):
         return ()  # the release says why
     return ()
+
+
+def _earlier(session: Session, quote: Quote, states: tuple[str, ...]) -> str:
+    """That older data have an answer, and what it costs to ask about all of them."""
+    table = quote.measured.table
+    now, last, price = state_of(session.tables, table), states[-1], shown(quote.epsilon)
+    together = shown(quote.epsilon * (len(states) + 1))
+    return (
+        f"The answer about {last} is on record: at({last!r}) reads it free. {now} is other data, and is "
+        f"paid; at this price {len(states) + 1} states cost epsilon {together} together. A series has one "
+        f"price, such as epsilon {price}, for all its steps: stream."
+    )

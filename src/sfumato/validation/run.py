@@ -160,7 +160,7 @@ def _open(
 ) -> _Open:
     within = steps.within(f"opening {table.name}")
     within(0.0)
-    located = locate(table.source)
+    located = locate(table.reads)
     is_csv = isinstance(located, Files) and located.format == "csv"
     lines = look_through(located, within) if isinstance(located, Files) and is_csv else None
     held = describe(connection, located)

@@ -26,10 +26,11 @@ from sfumato.engines.base import UNIT_COLUMN, pointer_column
 from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.expressions.facts import Facts
+from sfumato.plan.expressions.tree import Column, call, literal
 from sfumato.plan.questions.relations import block_facts, is_single, source_facts
 from sfumato.plan.questions.sources import Block, Joined, PerUnit, Public, Scan, Source, United, Windowed
 from sfumato.plan.questions.windowing import AHEAD, is_shifted, offset_of, window_of
-from sfumato.schema import Kind, PrivateTable, PublicTable, owners
+from sfumato.schema import Kind, PrivateTable, PublicTable, owners, pointers_of
 from sfumato.sql.write.per_unit import refined, select_per_unit, where
 from sfumato.sql.write.pieces import check_names, column, has_id, select, subquery, table
 from sfumato.sql.write.typed import Typed, as_kind, as_typed, plain, select_plain, typed
@@ -141,16 +142,42 @@ def _scan(source: Scan, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr
     chain = owners(_private(source.table, tables), tables) if _is_via(source, tables) else ()
     if not chain:
         private = _private(source.table, tables)
-        return table(source.table) if private.unit.window is None else _in_windows(private, tables, dialect)
+        if private.unit.window is None:
+            return _of_state(private, tables, dialect)
+        return _in_windows(private, tables, dialect)
     last = f"t{len(chain) - 1}"
     columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN, last))]
     columns += [(name, column(name, "t0")) for name in chain[0].schema]
-    query = select(columns, table(chain[0].name, "t0"), has_id(last))
+    query = select(columns, _of_state(chain[0], tables, dialect, "t0"), has_id(last))
     for i, (here, there) in enumerate(itertools.pairwise(chain)):
         ends = [(pointer_column(a), pointer_column(b)) for a, b in here.unit.on]
         pairs = [_equal(column(a, f"t{i}"), column(b, f"t{i + 1}")) for a, b in ends]
-        query = query.join(table(there.name, f"t{i + 1}"), on=exp.and_(*pairs, copy=False), copy=False)
+        owner = _of_state(there, tables, dialect, f"t{i + 1}")
+        query = query.join(owner, on=exp.and_(*pairs, copy=False), copy=False)
     return subquery(query, "v")
+
+
+def _of_state(
+    private: PrivateTable, tables: Mapping[str, Any], dialect: Dialect, alias: str | None = None
+) -> exp.Expr:
+    """The rows of the state that a table is read in.
+
+    Privacy:
+        Whether a row belongs to it is decided by that row and by what the steward declared, so that the rows
+        of a unit are some of its own.
+    """
+    rows = table(private.relation, alias)
+    if private.last is None:
+        return rows
+    name, last = private.last
+    facts = source_facts(Scan(private.name), tables)
+    within = typed(call("less_equal", Column(name), literal(last)), facts, dialect)
+    pointers = pointers_of([each for each in tables.values() if isinstance(each, PrivateTable)])
+    kept = [pointer_column(pointer) for pointer in pointers.get(private.name, ())] + [*private.schema]
+    kept += [] if private.unit.is_row or private.unit.is_via else [UNIT_COLUMN]
+    return subquery(
+        select([(each, column(each)) for each in kept], table(private.relation), within.sql), alias or "y"
+    )
 
 
 def unit_in_window(source: Source, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr | None:
@@ -179,11 +206,11 @@ def timed_table(private: PrivateTable, tables: Mapping[str, Any], dialect: Diale
     The offset of a zone is a column of its own, since forms of what follows name it several times.
     """
     if not is_shifted(private.unit, private.schema[str(private.unit.time)].kind):
-        return table(private.name)
+        return _of_state(private, tables, dialect)
     offset = typed(offset_of(private.unit), source_facts(Scan(private.name), tables), dialect)
     columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, column(UNIT_COLUMN)), (AHEAD, offset.sql)]
     columns += [(name, column(name)) for name in private.schema]
-    return subquery(select(columns, table(private.name)), "z")
+    return subquery(select(columns, _of_state(private, tables, dialect)), "z")
 
 
 def _in_windows(private: PrivateTable, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:

@@ -1,0 +1,314 @@
+"""Tables that grow: which data an answer is about, which answers are free, and what is read of a state."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import pickle
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from postgres_engine import given, server
+from sfumato.catalog import Catalog
+from sfumato.errors import CatalogUnusable, EngineFailed, InvalidParameter, LedgerUnusable, SourceUnusable
+from sfumato.plan.questions.nodes import Measured
+from sfumato.schema import tables as declared
+from sfumato.sql.write import sources
+
+TEXT = "SELECT COUNT(*) AS n FROM visits"
+BUDGET = sf.Budget(epsilon=10**7, delta="0.001")
+MANY = {1: 10, 2: 20, 3: 40, 4: 80}  # rows of each month: their sums say which months were read
+
+
+def month(number):
+    return pa.table(
+        {
+            "user": [f"{number} {place}" for place in range(MANY[number])],
+            "day": pa.array([datetime.date(2026, number, 5)] * MANY[number]),
+            "place": pa.array([number] * MANY[number], pa.int64()),
+        }
+    )
+
+
+def arrives(folder, number):
+    pq.write_table(month(number), folder / f"2026-{number:02}.parquet")
+
+
+def files(last, **sizes):
+    return sf.State([f"2026-{number:02}.parquet" for number in range(1, last + 1)], **sizes)
+
+
+def table_of(source, states, **more):
+    schema = {"day": sf.Date("2026-01-01", "2026-12-31"), "place": sf.Int(0, 100)}
+    unit = more.pop("unit", sf.PrivacyUnit("user"))
+    return sf.PrivateTable("visits", source=source, unit=unit, schema=schema, states=states, **more)
+
+
+def counted(session, text=TEXT):
+    release = session.sql(text).release(epsilon=1000)
+    return round(release.table["n"][0].as_py()), release.free
+
+
+@pytest.fixture(params=["files", "column", "postgres"])
+def growing(request, tmp_path):
+    """Makes sessions over a table in its first states, whose rows all arrive at their time."""
+    folder = tmp_path / "visits"
+    folder.mkdir()
+    if request.param == "postgres":
+        server()
+
+    def session(last, **more):
+        for number in range(1, last + 1):
+            if not (folder / f"2026-{number:02}.parquet").exists():
+                arrives(folder, number)
+        named = {f"month {number}": number for number in range(2, last + 1)}
+        rows = pa.concat_tables([month(number) for number in range(1, last + 1)])
+        if request.param == "files":
+            source, states = folder, {name: files(number) for name, number in named.items()}
+        else:
+            source = rows if request.param == "column" else given(rows)
+            column = {"column": "day", "last": "2026-02-28"}
+            states = {
+                name: sf.State(column="place", last=number) if number > 2 else sf.State(**column)
+                for name, number in named.items()
+            }
+        return sf.Session(table_of(source, states), budget=BUDGET, ledger=tmp_path / "ledger", **more)
+
+    return session
+
+
+def test_a_new_state_is_a_new_question_and_old_answers_are_free(growing):
+    with growing(2) as session:
+        assert counted(session) == (30, False)
+        assert counted(session) == (30, True)
+    with growing(3) as session:
+        assert counted(session) == (70, False)
+        assert counted(session.at("month 2")) == (30, True)
+        assert counted(session.at("month 3")) == (70, True)
+        spent = session.balance().spent
+        other = "SELECT COUNT(*) AS n FROM visits WHERE place >= 0"
+        assert counted(session.at("month 2"), other) == (30, False)
+        assert session.balance().spent == spent + 1000
+    with growing(4) as session:
+        older = session.at("month 2")
+        assert [counted(older), counted(session.at("month 3")), counted(session)] == [
+            (30, True),
+            (70, True),
+            (150, False),
+        ]
+        assert session.at("month 4") is session
+        assert counted(older.at("month 4")) == (150, True)
+        assert session.balance().spent == 4000
+
+
+def test_releases_name_their_state(growing):
+    with growing(3) as session:
+        new, old = session.sql(TEXT).release(epsilon=1), session.at("month 2").sql(TEXT).release(epsilon=1)
+        assert (new.state, old.state) == ("month 3", "month 2")
+        assert [receipt.purpose.state for receipt in session.releases()] == ["month 3", "month 2"]
+        assert "About visits as of month 3." in str(new)
+        assert "About visits as of month 2, not month 3." in str(old)
+        choice = session.at("month 2").most_common("place", 1, among=[1, 2])
+        assert choice.receipt.purpose.state == "month 2"
+
+
+def test_the_quote_of_a_new_state_says_what_is_on_record(growing):
+    with growing(2) as session:
+        assert "month 2 is on record" not in str(session.sql(TEXT).quote(epsilon=1))
+        session.sql(TEXT).release(epsilon=1)
+    with growing(4) as session:
+        quote = " ".join(str(session.sql(TEXT).quote(epsilon=1)).split())
+        assert "The answer about month 2 is on record: at('month 2') reads it free." in quote
+        assert "2 states cost epsilon 2 together. A series has one price, such as epsilon 1" in quote
+        session.at("month 3").sql(TEXT).release(epsilon=1)
+        assert "3 states cost epsilon 3" in " ".join(str(session.sql(TEXT).quote(epsilon=1)).split())
+        again = str(session.at("month 2").sql(TEXT).quote(epsilon=1))
+        assert "asking for this again is free" in " ".join(again.split())
+
+
+def test_an_analyst_asks_about_earlier_states(growing):
+    with growing(3) as session:
+        ada = session.as_analyst("ada")
+        assert counted(ada.at("month 2")) == (30, False)
+        assert counted(ada.at("month 2").at("month 3")) == (70, False)
+        bob = session.at("month 2").as_analyst("bob")
+        assert counted(bob)[0] == 30
+        old = session.at("month 2")
+    with pytest.raises((EngineFailed, LedgerUnusable), match="closed"):
+        counted(old)
+
+
+def test_a_series_goes_on_over_all_states(growing):
+    def stream(session):
+        return session.stream(
+            "SELECT DATE_TRUNC('month', day) AS m, COUNT(*) AS n FROM visits GROUP BY m",
+            start="2026-01-01",
+            horizon=12,
+            epsilon=10**4,
+            delta="1e-6",
+            of="steps",
+        )
+
+    with growing(2) as session:
+        series = stream(session)
+        assert series.advance(now=datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)) == 2
+        spent = session.balance().spent
+    with growing(4) as session:
+        series = stream(session)
+        assert series.advance(now=datetime.datetime(2026, 5, 1, tzinfo=datetime.UTC)) == 2
+        assert session.balance().spent == spent
+        assert [round(n) for n in series.table("steps")["n"].to_pylist()] == [10, 20, 40, 80]
+
+
+def test_a_file_that_arrives_later_is_in_no_older_state(tmp_path):
+    arrives(tmp_path, 1)
+    arrives(tmp_path, 2)
+    with sf.Session(table_of(tmp_path, {"feb": files(2)}), budget=BUDGET) as session:
+        arrives(tmp_path, 3)
+        assert counted(session) == (30, False)
+    with sf.Session(table_of(tmp_path, {"feb": files(2)}), budget=BUDGET) as session:
+        assert counted(session) == (30, False)
+
+
+def test_partitions_are_columns_in_states_of_one_of_them(tmp_path):
+    for number in (1, 2):
+        (tmp_path / f"m={number}").mkdir()
+        pq.write_table(month(number), tmp_path / f"m={number}" / "part.parquet")
+    states = {
+        "jan": sf.State(["m=1/part.parquet"]),
+        "feb": sf.State(["m=1/part.parquet", "m=2/part.parquet"]),
+    }
+    table = sf.PrivateTable(
+        "visits", source=tmp_path, unit=sf.PrivacyUnit("user"), schema={"m": sf.Int(1, 12)}, states=states
+    )
+    with sf.Session(table, budget=BUDGET) as session:
+        text = f"{TEXT} WHERE m = 1"
+        assert [counted(session, text)[0], counted(session.at("jan"), text)[0]] == [10, 10]
+
+
+def test_a_missing_file_is_the_usual_error(tmp_path):
+    for number in (1, 2, 3):
+        arrives(tmp_path, number)
+    table = table_of(tmp_path, {"feb": files(2), "mar": files(3)})
+    with sf.Session(table, budget=BUDGET, ledger=tmp_path / "l") as session:
+        counted(session.at("feb"))
+    (tmp_path / "2026-01.parquet").rename(tmp_path / "gone")
+    newer = {"feb": files(2), "apr": sf.State(["2026-03.parquet"])}
+    with sf.Session(table_of(tmp_path, newer), budget=BUDGET, ledger=tmp_path / "l") as session:
+        assert counted(session) == (40, False)
+        with pytest.raises(SourceUnusable, match="not a file"):
+            session.at("feb")
+
+
+@pytest.mark.parametrize("unit", [sf.PrivacyUnit.row(), sf.PrivacyUnit("user", window="month", time="day")])
+def test_states_by_a_column_hold_whatever_the_unit(unit):
+    rows = pa.concat_tables([month(1), month(2), month(3)])
+    states = {"feb": sf.State(column="place", last=2), "mar": sf.State(column="place", last=3)}
+    with sf.Session(table_of(rows, states, unit=unit), budget=BUDGET) as session:
+        assert [counted(session.at("feb"))[0], counted(session)[0]] == [30, 70]
+        assert counted(session.growing())[0] == 70
+
+
+def test_states_of_owners(tmp_path):
+    people = pa.table({"user": ["a", "b", "c"], "place": [1, 2, 3]})
+    visits = pa.table({"user": ["a", "b", "c", "c"], "place": [1, 2, 2, 3]})
+    states = {"one": sf.State(column="place", last=2), "two": sf.State(column="place", last=3)}
+    kinds = {"user": sf.Text(), "place": sf.Int(0, 9)}
+    owners = sf.PrivateTable(
+        "people", source=people, unit=sf.PrivacyUnit("user"), schema=kinds, states=states
+    )
+    lines = sf.PrivateTable(
+        "visits",
+        source=visits,
+        unit=sf.PrivacyUnit.via("people", on="user", max_rows=2),
+        schema=kinds,
+        states=states,
+    )
+    with sf.Session(owners, lines, budget=BUDGET) as session:
+        assert counted(session)[0] == 4
+        assert counted(session.at("one"))[0] == 2  # c is in no row of people yet
+        assert counted(session.at("one", table="people"))[0] == 2
+        assert counted(session.at("one", table="visits"))[0] == 3
+
+
+def test_what_is_no_state_is_refused(tmp_path):
+    for wrong in ({}, {"files": ["a"], "column": "b", "last": 1}, {"column": "day"}, {"last": 3}):
+        with pytest.raises(InvalidParameter, match="A state is a list of files"):
+            sf.State(**wrong)
+    for path in ("/etc/passwd", "../a.parquet", ""):
+        with pytest.raises(InvalidParameter, match="within the table's folder"):
+            sf.State([path])
+    for state in (sf.State(column="nobody", last=3), sf.State(column="day", last="soon")):
+        with pytest.raises(InvalidParameter, match="names a declared one of dates"):
+            table_of(month(1), {"a": state})
+    with pytest.raises(InvalidParameter, match="need a folder"):
+        table_of(month(1), {"a": files(1)})
+    with pytest.raises(InvalidParameter, match="upper and lower case"):
+        table_of(tmp_path, {"a": files(1), "A": files(2)})
+    with pytest.raises(InvalidParameter, match="all lists of files"):
+        table_of(tmp_path, {"a": files(1), "b": sf.State(column="place", last=2)})
+    with pytest.raises(InvalidParameter, match="There is no state 'c' of visits: a"):
+        table_of(tmp_path, {"a": files(1)}, version="c")
+    with sf.Session(table_of(month(1), None), budget=BUDGET) as session:
+        with pytest.raises(InvalidParameter, match="No table here has states"):
+            session.at("a")
+        assert session.growing() is session
+
+
+def test_a_table_with_states_is_copied_whole(tmp_path):
+    table = table_of(tmp_path, {"a": files(1), "b": files(2, sizes=[1, 2])})
+    for other in (copy.deepcopy(table), pickle.loads(pickle.dumps(table))):
+        assert dict(other.states) == dict(table.states)
+        assert (other.version, other.reads, other.relation) == ("b", table.reads, "visits")
+    assert table.at("a").relation != "visits"
+
+
+def test_planted_an_answer_of_another_state_or_a_free_one(growing, monkeypatch):
+    """The version is left out of the question."""
+    right = Measured.fingerprint
+    monkeypatch.setattr(
+        Measured, "fingerprint", property(lambda self: right.__get__(declared.replace(self, version="1")))
+    )
+    with pytest.raises(AssertionError):
+        test_a_new_state_is_a_new_question_and_old_answers_are_free(growing)
+
+
+def test_planted_files_that_come_later_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(sf.PrivateTable, "reads", property(lambda self: self.source))
+    with pytest.raises(AssertionError):
+        test_a_file_that_arrives_later_is_in_no_older_state(tmp_path)
+
+
+def test_planted_rows_that_come_later_count(monkeypatch):
+    monkeypatch.setattr(sources, "_of_state", lambda table, *_: sources.table(table.relation))
+    with pytest.raises(AssertionError):
+        test_states_by_a_column_hold_whatever_the_unit(sf.PrivacyUnit("user"))
+
+
+def catalog(folder, states):
+    (folder / "sfumato.toml").write_text(
+        '[datasets.visits]\nepsilon = 10\n[tables.visits]\nsource = "data"\nunit = "user"\n'
+        f'[tables.visits.columns]\nday = "date"\nplace = {{ type = "int", lower = 0, upper = 9 }}\n{states}'
+    )
+    return Catalog.read(folder / "sfumato.toml")
+
+
+def test_a_catalog_names_states(tmp_path):
+    (tmp_path / "data").mkdir()
+    arrives(tmp_path / "data", 1)
+    listed = '[tables.visits.states."2026-01"]\nfiles = ["2026-01.parquet"]\nsizes = [17]\n'
+    (table,) = catalog(tmp_path, listed).tables
+    assert (table.version, table.states["2026-01"].sizes) == ("2026-01", (17,))
+    by_column = (
+        '[tables.visits.states]\na = { column = "day", last = 2026-01-31 }\n'
+        'b = { column = "day", last = 2026-02-28 }\n'
+    )
+    (table,) = catalog(tmp_path, by_column).tables
+    assert table.version == "b"
+    assert table.at("a").last == ("day", datetime.date(2026, 1, 31))
+    for wrong in ('a = { file = ["x"] }', "a = { files = 3 }", 'a = { column = "day" }', "a = 3"):
+        with pytest.raises(CatalogUnusable):
+            catalog(tmp_path, f"[tables.visits.states]\n{wrong}\n")
