@@ -276,6 +276,31 @@ def test_planted_an_answer_of_another_state_or_a_free_one(growing, monkeypatch):
         test_a_new_state_is_a_new_question_and_old_answers_are_free(growing)
 
 
+def test_planted_the_files_of_another_state_are_read(tmp_path, monkeypatch):
+    for number in (1, 2, 3):
+        arrives(tmp_path, number)
+    table = table_of(tmp_path, {"feb": files(2), "mar": files(3)})
+    with sf.Session(table, budget=BUDGET) as session:
+        assert counted(session.at("feb"))[0] == 30
+    monkeypatch.setattr(sf.PrivateTable, "relation", property(lambda self: self.name))
+    with sf.Session(table, budget=BUDGET) as session:
+        assert counted(session.at("feb"))[0] == 70  # planted: one name for both
+
+
+def test_cells_that_could_not_be_read_are_counted_in_a_state(tmp_path):
+    (tmp_path / "a.csv").write_text("user,place,day\n1,1,2026-01-01\n2,x,2026-01-02\n3,y,2026-02-02\n")
+    states = {
+        "jan": sf.State(column="day", last="2026-01-31"),
+        "feb": sf.State(column="day", last="2026-02-28"),
+    }
+    with sf.Session(table_of(tmp_path / "a.csv", states), budget=BUDGET) as session:
+        cells = [
+            round(one.unreadable("visits", "place", 1000).table["cells"][0].as_py())
+            for one in (session.at("jan"), session)
+        ]
+    assert cells == [1, 2]
+
+
 def test_planted_files_that_come_later_count(tmp_path, monkeypatch):
     monkeypatch.setattr(sf.PrivateTable, "reads", property(lambda self: self.source))
     with pytest.raises(AssertionError):
