@@ -22,7 +22,7 @@ from sfumato.plan.questions.nodes import Measured
 from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.spread import Spread
 from sfumato.purchase import Purchase
-from sfumato.schema import Enum, Int, PrivacyUnit, PrivateTable
+from sfumato.schema import Enum, Int, PrivacyUnit, PrivateTable, Windows
 from sfumato.session import Session
 from sfumato.session.choices import choosing, crossing
 from sfumato.session.profile import profile_purchase
@@ -55,17 +55,26 @@ class _Remembering(Vault):
         wanted: Measured | None = None,
         *,
         spread: Spread | None = None,
+        windows: Windows | None = None,
     ) -> Reading:
         assert wanted is None
         assert spread is None
+        assert windows is None
         name = measured.fingerprint
         if name not in self._known:
             self._known[name] = super()._read(measured, place)
         return self._known[name]
 
-    def _statement(self, measured: Measured, rows: Rows | None = None, spread: Spread | None = None) -> Any:
+    def _statement(
+        self,
+        measured: Measured,
+        rows: Rows | None = None,
+        spread: Spread | None = None,
+        windows: Windows | None = None,
+    ) -> Any:
         assert rows is None
         assert spread is None
+        assert windows is None
         name = measured.fingerprint
         if name not in self._written:
             self._written[name] = super()._statement(measured)

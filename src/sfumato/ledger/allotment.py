@@ -58,7 +58,7 @@ def promised(account: Account, besides: Collection[str] = ()) -> Totals:
     named = {alike(name) for name in besides}
     for name, seat in account.everybody().items():
         if seat.allotted and not seat.revoked and seat.limit is not None and name not in named:
-            spent = seat.totals(account.cap)
+            spent = seat.totals(account.cap)  # by windows: in one that nobody has asked about
             for at, (own, limit) in enumerate(zip(spent, seat.limit.limits, strict=True)):
                 kept[at] += max(limit - own, Fraction(0))
     return tuple(kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from decimal import ROUND_CEILING, Context, Decimal
@@ -10,11 +11,17 @@ from fractions import Fraction
 
 from sfumato._dataclasses import dataclass
 from sfumato.accounting import Tally
-from sfumato.errors import NotCertified, UnsupportedLoss
+from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
 from sfumato.ledger.book import Account
 from sfumato.ledger.budget import Accountant, Budget, Totals, amount
+from sfumato.ledger.chain import Row
+from sfumato.ledger.gates import sums_in, windows_in
+from sfumato.ledger.spans import Spans
 from sfumato.loss import PrivacyLoss, compose
 from sfumato.numeric.exact import float_down, float_up
+from sfumato.numeric.zones import UTC, zone_of
+from sfumato.schema import Windows
+from sfumato.schema.windows import span_of
 
 __all__ = ["Balance", "balance_of", "may_ask"]
 
@@ -46,6 +53,9 @@ class Balance:
         limited: whether the analyst has a limit of their own on record.
         shared: whether the dataset's rest is what bounds the analyst's.
         gate: what the accountant adds up, exact: unit → (spent, limit).
+        window: where the budget is for each window of time, the one that these figures are of, by its name;
+            every other one has a budget of its own. Empty where it is for all time.
+        each: How long such a window is, in words: `month`; empty where the budget is for all time.
     """
 
     dataset: str
@@ -66,6 +76,8 @@ class Balance:
     _losses: Callable[[], list[tuple[PrivacyLoss, int]]] = field(repr=False, compare=False)
     reads: int = 0
     next_delta: Fraction = Fraction(0)
+    window: str = ""
+    each: str = ""
     _found: list[float] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -103,6 +115,7 @@ class Balance:
         if not self.open:
             left = "nothing left, since " + ("the budget is closed" if self.closed else "they are revoked")
         spent = f"epsilon {amount(self.spent)} of {amount(self.epsilon)} spent in {self._times}"
+        whose += f" in {self.window}" if self.window else ""
         return f"{whose}: {spent}, {left}; delta {amount(self.spent_delta)} of {amount(self.delta)} spent"
 
     @property
@@ -134,9 +147,10 @@ class Balance:
             left = f"nothing: {'the budget is closed' if self.closed else 'revoked'}"
         elif self.shared:
             left += f": all that {self.dataset[:32]} has left"
+        when, each = (f" in {self.window}", f" for each {self.each}") if self.window else ("", "")
         lines = [
-            f"{whose}{self.dataset[:32]} ({self.accountant}{state})",
-            f"  budget  epsilon {amount(self.epsilon)}, delta {amount(self.delta)}",
+            f"{whose}{self.dataset[:32]}{when} ({self.accountant}{state})",
+            f"  budget  epsilon {amount(self.epsilon)}, delta {amount(self.delta)}{each}",
             f"  spent   epsilon {amount(self.spent)}, delta {amount(self.spent_delta)} in {self._times}",
             f"  left    {left}",
         ]
@@ -169,14 +183,53 @@ def may_ask(account: Account, analyst: str | None) -> bool:
     return not (account.closed or account.seat(analyst).revoked)
 
 
+def window_shown(
+    account: Account, analyst: str | None, window: Windows | str | datetime.date | None
+) -> Windows | None:
+    """The one window whose balance is shown, where the budget is for each; None where it is for all time.
+
+    Raises:
+        InvalidParameter: for what is no window, or a window of a budget for all time.
+    """
+    each = account.cap.each
+    if each is None:
+        if window is not None and not isinstance(window, Windows):
+            raise InvalidParameter(f"The budget of {account.name!r} is for all time: leave window out.")
+        return None
+    if window is None:
+        unit = account.declaration.get("unit")
+        zone = unit.get("zone", UTC) if isinstance(unit, dict) else UTC
+        today = datetime.datetime.now(zone_of(zone)).date()
+        return Windows.of_days(each, today, today)
+    if not isinstance(window, Windows):
+        return Windows.named(each, window)
+    if window.each != each:
+        raise InvalidParameter(f"The budget of {account.name!r} is for {account.cap.span}.")
+    both = Spans.together([account.spans, account.seat(analyst).spans])
+    fullest = both.fullest(window)[0].first
+    first = window.first if fullest is None else fullest
+    return Windows(each, first, first)
+
+
+def counts_in(debit: Row, window: Windows) -> bool:
+    """Whether a debit is charged in one window."""
+    windows = windows_in(debit.facts, window.each)
+    return windows is None or windows.first <= window.first <= windows.last
+
+
 def balance_of(
-    account: Account, analyst: str | None, losses: Callable[[], list[tuple[PrivacyLoss, int]]]
+    account: Account,
+    analyst: str | None,
+    losses: Callable[[], list[tuple[PrivacyLoss, int]]],
+    window: Windows | None = None,
 ) -> Balance:
-    """The balance of an account, or of one analyst there."""
-    seat = account.seat(analyst)
-    everybody = _figures(account.cap, account.totals)
-    budget = seat.limit or account.cap
-    spent = account.totals if analyst is None else seat.totals(account.cap)
+    """The balance of an account, or of one analyst there; where the budget is for each window, in one."""
+    seat, cap = account.seat(analyst), account.cap
+    (all_,), (theirs,) = account.spent(window), seat.spent(cap, window)
+    everybody = _figures(cap, sums_in(all_, cap))
+    budget = seat.limit or cap
+    shown = all_ if analyst is None else theirs
+    spent = sums_in(shown, cap)
     own = _figures(budget, spent)
     able = may_ask(account, analyst)
     zero = Fraction(0)
@@ -190,14 +243,16 @@ def balance_of(
         remaining=min(own[1], everybody[1]) if able else zero,
         spent_delta=own[2],
         remaining_delta=min(own[3], everybody[3]) if able else zero,
-        entries=account.debits if analyst is None else seat.debits,
+        entries=shown.debits,
         open=able,
         closed=account.closed,
         limited=seat.limit is not None,
         shared=analyst is not None and (everybody[1] < own[1] or everybody[3] < own[3]),
         gate=dict(zip(budget.units, zip(spent, budget.limits, strict=True), strict=True)),
-        reads=len(seat.reads),
-        next_delta=account.spare(analyst, finds=True).delta if able else zero,
+        reads=theirs.reads,
+        next_delta=account.spare(analyst, finds=True, windows=window).delta if able else zero,
+        window="" if window is None else str(window),
+        each="" if window is None else span_of(window.each),
         _losses=losses,
     )
 

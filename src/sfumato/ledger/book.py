@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 from typing import Any
@@ -11,13 +11,18 @@ from typing import Any
 from sfumato._dataclasses import dataclass
 from sfumato.errors import AccessDenied, BudgetExceeded, LedgerMismatch, LedgerUnusable, UnsupportedLoss
 from sfumato.ledger.anchor import Mark
-from sfumato.ledger.budget import Budget, Totals, amount
+from sfumato.ledger.budget import Budget, Totals
 from sfumato.ledger.chain import GENESIS, Chain, Row
+from sfumato.ledger.gates import Asked, exceeded, parts_of, refuse_in_windows, sums_in, windows_in
 from sfumato.ledger.names import alike, new_name
 from sfumato.ledger.receipt import Dataset
-from sfumato.ledger.seat import Seat, settled, together, totals_of
+from sfumato.ledger.seat import Seat, together, totals_in
+from sfumato.ledger.spans import Piece, Spans, added
 from sfumato.ledger.spare import Spare, spared
+from sfumato.ledger.sums import totals_of
 from sfumato.loss import PrivacyLoss
+from sfumato.schema import Windows
+from sfumato.schema.windows import span_of
 
 __all__ = ["Account", "Book", "Charge"]
 
@@ -27,9 +32,10 @@ class Charge:
     """A loss that both gates admit: its price and the sums once it is paid."""
 
     price: Totals
-    totals: Totals
+    totals: Totals  # where the budget is for each window, of the window in which each is the largest
     analyst_totals: Totals
     adjacency: str | None
+    windows: Windows | None  # in which it is charged, where the budget is for each
 
 
 @dataclass(slots=True)
@@ -53,6 +59,7 @@ class Account:
     taken: dict[int, Fraction] = field(default_factory=dict)  # the part that blocks took of each debit
     lengths: dict[int, int] = field(default_factory=dict)  # how many points each series has, by its debit
     seats: dict[str, Seat] = field(default_factory=dict)  # by each spelling on record
+    spans: Spans = field(default_factory=Spans)  # what is spent in each window, where the budget is for each
     _spellings: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -73,8 +80,32 @@ class Account:
 
     @property
     def totals(self) -> Totals:
-        """What is spent in all."""
-        return totals_of(self.sums, self.cap)
+        """What is spent in all; where the budget is for each window, in one that nobody has named yet."""
+        return totals_in(self.sums, self.spans, self.cap)
+
+    def spent(self, windows: Windows | None) -> list[Piece]:
+        """Where most is spent, of these windows if the budget is for each; else what is spent in all."""
+        if self.cap.each is None:
+            return [Piece(None, self.totals, self.debits)]
+        return self.spans.fullest(windows)
+
+    def charged_in(self, windows: Windows | None) -> Windows | None:
+        """The windows that a loss is charged in; None where the budget is for all time.
+
+        Raises:
+            LedgerMismatch: if the budget is for each window, and none are named.
+        """
+        each = self.cap.each
+        if each is None:
+            return None
+        if windows is None or windows.each != each:
+            raise LedgerMismatch(
+                f"The budget of {self.name!r} is for {self.cap.span}, and this does not say of which "
+                f"{span_of(each) if isinstance(each, int) else f'{each}s'} it reads rows; nothing was spent. "
+                "Ask in SQL, or with s.table, and name dates: WHERE day >= DATE '2026-03-01' AND "
+                "day < DATE '2026-04-01'."
+            )
+        return windows
 
     def seat(self, analyst: str | None) -> Seat:
         """Where an analyst sits, however the name is spelled; nobody has no limit of their own."""
@@ -158,155 +189,178 @@ class Account:
                 "steward would allow it again."
             )
 
-    def priced(self, loss: PrivacyLoss, analyst: str | None) -> Charge:
+    def priced(self, loss: PrivacyLoss, analyst: str | None, windows: Windows | None = None) -> Charge:
         """What this loss costs here, once the dataset's gate and the analyst's have admitted it.
 
         Args:
             loss: what is asked for.
             analyst: who asks, in a spelling on record.
+            windows: of which windows rows are read, where the budget is for each.
 
         Raises:
             AccessDenied: if the budget is closed or the analyst revoked.
             BudgetExceeded: if it does not fit; nothing was spent.
+            LedgerMismatch: if it names no windows, and the budget is for each.
 
         Privacy:
             Claim: both gates are filters resumed from the exact sums of every loss admitted so far, so that
-            all that is admitted stays within the dataset's budget, whoever asks. Source: see `Budget`.
+            all that is admitted stays within the dataset's budget, whoever asks. Where the budget is for each
+            window, every window has such gates with sums of its own, and a loss is admitted by all that it
+            names or by none: it is enough to ask those that no other one is as full as, since a gate that
+            admits a loss also admits it where less is spent. Source: see `Budget`.
         """
-        seat = self.seat(analyst)
+        seat, paid = self.seat(analyst), self.charged_in(windows)
         self.refuse_closed(analyst)
-        gate = self.cap.filter(self.totals, self.adjacency)
-        price = self.cap.totals(gate.price(loss))
-        try:
-            later = gate.after(loss)
-        except BudgetExceeded:
-            raise _exceeded(f"the budget of {self.name!r}", self.cap, price, self.totals) from None
-        if not self._within_limit(seat, loss):
-            raise _exceeded(
-                f"the limit of {analyst!r} on {self.name!r}", seat.limit, price, seat.totals(self.cap)
-            )
+        price = self.cap.totals(self.cap.filter().price(loss))
+        later = self._after(loss, price, paid)
+        own = f"the limit of {analyst!r} on {self.name!r}"
+        self._refuse_beyond(seat, loss, paid, lambda at, spent: exceeded(own + at, seat.limit, price, spent))
         return Charge(
             price=price,
-            totals=tuple(settled(total) for total in self.cap.totals(later.spent)),
-            analyst_totals=self._with(analyst, price),
-            adjacency=later.adjacency,
+            totals=self._largest(self.spent(paid), price),
+            analyst_totals=self._with(analyst, price, paid),
+            adjacency=later,
+            windows=paid,
         )
 
-    def spare(self, analyst: str | None, *, finds: bool) -> Spare:
+    def _after(self, loss: PrivacyLoss, price: Totals, windows: Windows | None) -> str | None:
+        """The neighbours that all losses hold for once the dataset's gates have admitted this one."""
+        adjacency = self.adjacency
+        for piece in self.spent(windows):
+            spent = sums_in(piece, self.cap)
+            try:
+                adjacency = self.cap.filter(spent, self.adjacency).after(loss).adjacency
+            except BudgetExceeded:
+                whose = f"the budget of {self.name!r}{_in(windows, piece)}"
+                raise exceeded(whose, self.cap, price, spent) from None
+        return adjacency
+
+    def spare(self, analyst: str | None, *, finds: bool, windows: Windows | None = None) -> Spare:
         """What a question takes of delta where it names none; never more than both gates would admit now.
 
         Args:
             analyst: who asks, in a spelling on record.
             finds: whether it looks for groups, for which accountants that add up ρ have a delta aside.
+            windows: of which windows it reads rows, where the budget is for each; None: of one that nobody
+                has asked about.
         """
         seat, adds = self.seat(analyst), self.cap.accountant == "basic"
         told = [] if adds else [Spare(self.cap.hundredth, f"a hundredth of {_BUDGETS}")]
-        gates = [(_BUDGETS, self.cap, self.totals)]
+        fresh = self.cap.each is not None and windows is None
+        gates = [(_BUDGETS, self.cap, self.totals if fresh else self._most(self.spent(windows)))]
         if seat.limit is not None:
-            gates.append(("your limit's", seat.limit, seat.totals(self.cap)))
+            own = self.totals if fresh else self._most(seat.spent(self.cap, windows))
+            gates.append(("your limit's", seat.limit, own))
         for whose, budget, spent in gates:
             if adds or (finds and "delta" in budget.units):
                 part = whose if adds else f"what is aside of {whose}"
                 told.append(spared(budget.limits[1], budget.limits[1] - spent[1], part))
         return min(told, key=lambda spare: spare.delta)  # the first of equals is the dataset's
 
-    def refuse_several(self, losses: Sequence[tuple[PrivacyLoss, bool]], analyst: str | None) -> None:
+    def refuse_several(self, losses: Sequence[Asked], analyst: str | None) -> None:
         """Refuses losses that could not all be admitted, one after the other; changes nothing.
 
         Args:
-            losses: in their order, each with whether the dataset pays for it, too; otherwise it is another's
-                answer, which only counts toward the analyst's limit.
+            losses: in their order; one that the dataset does not pay for is another's answer, which only
+                counts toward the analyst's limit.
             analyst: who asks, in a spelling on record.
 
         Raises:
             AccessDenied: if the budget is closed or the analyst revoked.
             BudgetExceeded: if they do not fit.
+            LedgerMismatch: if one names no windows, and the budget is for each.
         """
         self.refuse_closed(analyst)
         seat = self.seat(analyst)
-        paid = [loss for loss, pays in losses if pays]
-        gates = [(f"the budget of {self.name!r}", self.cap, self.totals, paid)]
+        named = [one._replace(windows=self.charged_in(one.windows)) for one in losses]
+        paid = [one for one in named if one.pays]
+        for one in named:
+            self.refuse_others(one.loss)
+        whose, own = f"the budget of {self.name!r}", f"the limit of {analyst!r} on {self.name!r}"
+        if self.cap.each is not None:
+            refuse_in_windows(whose, self.cap, self.spans, paid, self.adjacency)
+            if seat.limit is not None:
+                refuse_in_windows(own, seat.limit, seat.spans, named, self.adjacency)
+            return
+        gates = [(whose, self.cap, self.totals, paid)]
         if seat.limit is not None:
-            whose = f"the limit of {analyst!r} on {self.name!r}"
-            gates.append((whose, seat.limit, seat.totals(self.cap), [loss for loss, _ in losses]))
-        for whose, budget, spent, asked in gates:
+            gates.append((own, seat.limit, seat.totals(self.cap), named))
+        for told, budget, spent, asked in gates:
             gate = budget.filter(spent, self.adjacency)
-            prices = [budget.totals(gate.price(loss)) for loss in asked]
+            prices = [budget.totals(gate.price(one.loss)) for one in asked]
             try:
-                for loss in asked:
-                    self.refuse_others(loss)
-                    gate = gate.after(loss)
+                for one in asked:
+                    gate = gate.after(one.loss)
             except BudgetExceeded:
                 price = tuple(sum(parts, Fraction(0)) for parts in zip(*prices, strict=True))
-                if budget is seat.limit and not losses[-1][1]:
-                    raise self._beyond(seat, price) from None
-                raise _exceeded(whose, budget, price, spent) from None
+                if budget is seat.limit and not named[-1].pays:
+                    raise self._beyond(seat, price, "", spent) from None
+                raise exceeded(told, budget, price, spent) from None
 
-    def counted(self, loss: PrivacyLoss, analyst: str) -> tuple[Totals, Totals]:
+    def counted(
+        self, loss: PrivacyLoss, analyst: str, windows: Windows | None = None
+    ) -> tuple[Totals, Totals]:
         """What another's answer counts for this analyst, and their sums with it.
+
+        Args:
+            loss: what the answer cost.
+            analyst: who reads it.
+            windows: in which it was paid; None: in all there are.
 
         Raises:
             BudgetExceeded: if it is not within their limit.
         """
         seat, price = self.seat(analyst), self.cap.totals(self.cap.filter().price(loss))
-        if not self._within_limit(seat, loss):
-            raise self._beyond(seat, price)
-        return price, self._with(analyst, price)
+        self._refuse_beyond(seat, loss, windows, lambda at, spent: self._beyond(seat, price, at, spent))
+        return price, self._with(analyst, price, windows)
 
-    def _beyond(self, seat: Seat, price: Totals) -> BudgetExceeded:
+    def _beyond(self, seat: Seat, price: Totals, at: str, spent: Totals) -> BudgetExceeded:
         return BudgetExceeded(
             "Somebody else's answer to this question is on record, and reading it counts toward your own "
-            f"limit on {self.name!r}: {_parts(seat.limit, price, seat.totals(self.cap))}. Nothing was "
+            f"limit on {self.name!r}{at}: {parts_of(seat.limit, price, spent)}. Nothing was "
             "spent; ask the steward for a larger limit, or to give this answer to all."
         )
 
-    def _within_limit(self, seat: Seat, loss: PrivacyLoss) -> bool:
+    def _refuse_beyond(
+        self,
+        seat: Seat,
+        loss: PrivacyLoss,
+        windows: Windows | None,
+        refusal: Callable[[str, Totals], BudgetExceeded],
+    ) -> None:
+        """Refuses what is not within a seat's limit, in some window."""
         if seat.limit is None:
-            return True
-        try:
-            seat.limit.filter(seat.totals(self.cap), self.adjacency).after(loss)
-        except BudgetExceeded:
-            return False
-        return True
+            return
+        for piece in seat.spent(self.cap, windows):
+            spent = sums_in(piece, self.cap)
+            try:
+                seat.limit.filter(spent, self.adjacency).after(loss)
+            except BudgetExceeded:
+                raise refusal(_in(windows, piece), spent) from None
 
-    def _with(self, analyst: str | None, price: Totals) -> Totals:
+    def _with(self, analyst: str | None, price: Totals, windows: Windows | None) -> Totals:
         """The sums of this very spelling with a price added."""
-        own = self.own(analyst).totals(self.cap)
-        return tuple(settled(a + b) for a, b in zip(own, price, strict=True))
+        return self._largest(self.own(analyst).spent(self.cap, windows), price)
+
+    def _most(self, pieces: Sequence[Piece]) -> Totals:
+        """The largest of each sum."""
+        return tuple(map(max, zip(*(sums_in(piece, self.cap) for piece in pieces), strict=True)))
+
+    def _largest(self, pieces: Sequence[Piece], price: Totals) -> Totals:
+        """The largest of each sum once a price is added."""
+        return added(self._most(pieces), price)
+
+
+def _in(windows: Windows | None, piece: Piece) -> str:
+    """In which window something does not fit, in words."""
+    if windows is None:
+        return ""
+    first = windows.first if piece.first is None else piece.first
+    return f" in {Windows(windows.each, first, first)}"
 
 
 _NOBODY = Seat()
 _BUDGETS = "the budget's"
-
-
-def _exceeded(whose: str, budget: Budget | None, price: Totals, spent: Totals) -> BudgetExceeded:
-    assert budget is not None
-    parts = _parts(budget, price, spent)
-    if spent[0] >= budget.limits[0]:
-        return BudgetExceeded(
-            f"{whose[0].upper()}{whose[1:]} is used up: {parts}. Nothing was spent; answers on record stay "
-            "free, and the steward may raise it."
-        )
-    fix = "ask for less"
-    if "delta" in budget.units and spent[0] + price[0] <= budget.limits[0]:  # it is delta that does not fit
-        fix = (
-            "ask for less delta, or name none: then a small part of what is left is taken"
-            if spent[1] < budget.limits[1]
-            else "list the groups and take Laplace noise, which need no delta; the steward may raise it"
-        )
-    return BudgetExceeded(f"Not within {whose}: {parts}. Nothing was spent; {fix}.")
-
-
-def _parts(budget: Budget | None, price: Totals, spent: Totals) -> str:
-    assert budget is not None
-    parts = []
-    for unit, asked, so_far, limit in zip(budget.units, price, spent, budget.limits, strict=True):
-        if so_far + asked > limit or unit == budget.units[0]:
-            left = amount(max(limit - so_far, Fraction(0)))
-            parts.append(
-                f"asked {unit} {amount(asked)}, spent {amount(so_far)} of {amount(limit)}, left {left}"
-            )
-    return "; ".join(parts)
 
 
 class Book:
@@ -379,20 +433,30 @@ def _debit(accounts: dict[str, Account], row: Row) -> None:
         return  # an interrupt came between this and the number: it is taken in already
     facts = row.facts
     adjacency = facts["adjacency"]
-    account.sums, account.adjacency = facts["totals"], adjacency if isinstance(adjacency, str) else None
+    each, seat = account.cap.each, None if row.analyst is None else account.take_seat(row.analyst)
+    if each is not None:
+        windows, price = windows_in(facts, each), totals_of(facts["price"], account.cap)
+        account.spans = account.spans.with_(windows, price, row.number)
+        if seat is not None:
+            seat.spans = seat.spans.with_(windows, price, row.number)
+    account.sums = facts["totals"] if each is None else {}
+    account.adjacency = adjacency if isinstance(adjacency, str) else None
     account.debits += 1
-    if row.analyst is not None:
-        seat = account.take_seat(row.analyst)
-        seat.sums, seat.last = facts["analyst_totals"], row.number
+    if seat is not None:
+        seat.sums, seat.last = facts["analyst_totals"] if each is None else {}, row.number
         seat.debits += 1
     account.last = row.number
 
 
 def _read(accounts: dict[str, Account], row: Row) -> None:
-    seat = accounts[row.dataset].take_seat(str(row.analyst))
+    account = accounts[row.dataset]
+    seat, each = account.take_seat(str(row.analyst)), account.cap.each
     if seat.last < row.number:
         facts = row.facts
-        seat.sums = facts["analyst_totals"]
+        if each is not None:
+            counts = totals_of(facts["counts"], account.cap)
+            seat.spans = seat.spans.with_(windows_in(facts, each), counts, row.number, read=True)
+        seat.sums = facts["analyst_totals"] if each is None else {}
         seat.reads.add(facts["debit"])
         seat.last = row.number
 

@@ -21,6 +21,8 @@ from sfumato.accounting import (
 from sfumato.errors import InvalidParameter, LedgerUnusable
 from sfumato.loss import ConcentratedLoss, GaussianLoss, RenyiLoss
 from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, positive
+from sfumato.schema.unit import window_of
+from sfumato.schema.windows import Each, span_of
 
 __all__ = ["Accountant", "Budget", "amount"]
 
@@ -28,6 +30,7 @@ Accountant: TypeAlias = Literal["basic", "zcdp", "gaussian", "rdp"]
 Totals: TypeAlias = tuple[Fraction, ...]
 
 _ZERO = Fraction(0)
+_LIMITS_EACH = "limits_each"
 _DIGITS = Context(prec=12, rounding=ROUND_DOWN)  # of a limit that was searched for: short to read and to add
 
 
@@ -55,6 +58,9 @@ class Budget:
         order: the order of "rdp"; left out, the one that leaves Gaussian noise the most room.
         aside: for "zcdp", the part of δ kept for losses that hold only up to a δ of their own; 0 unless
             given, so that such losses are refused and all of δ goes into ρ.
+        each: "day", "week", "month", "quarter", "year" or a number of days: then so much may be spent in each
+            such window of time, and every window has a budget of its own. Only for a dataset whose units are
+            windows of that length: `PrivacyUnit("patient", window="month")`. None: (ε, δ) is for all time.
 
     Attributes:
         limits: what the gate compares with, exact: (ε, δ), (ρ, δ aside), (μ²/2,) or (divergence,). Computed
@@ -63,7 +69,9 @@ class Budget:
     Privacy:
         Claim: whatever is asked in answer to earlier answers, all that a budget admits is (ε, δ)-DP together.
         Source: each accountant is the fully adaptive filter of `sfumato.accounting` of that name, and its
-        limits imply (ε, δ) by that filter's own `epsilon`, which is rounded up.
+        limits imply (ε, δ) by that filter's own `epsilon`, which is rounded up. With `each`, that is the
+        claim for a unit, which is a person in one window: a debit is charged in each window whose rows it may
+        read, and reads no row of another (docs/proofs/windows.md). A person in n windows may lose n times ε.
     """
 
     epsilon: Fraction
@@ -72,6 +80,7 @@ class Budget:
     order: Fraction | None
     aside: Fraction
     limits: Totals = field(compare=False)
+    each: Each | None
 
     def __init__(
         self,
@@ -81,6 +90,7 @@ class Budget:
         *,
         order: Rational | None = None,
         aside: Rational = 0,
+        each: Each | None = None,
     ) -> None:
         if accountant not in _GATES:
             raise InvalidParameter(
@@ -99,7 +109,7 @@ class Budget:
         limits, chosen = _GATES[accountant].limits(
             e, d, None if order is None else as_fraction(order, "order"), a
         )
-        self._set(e, d, accountant, chosen, a, limits)
+        self._set(e, d, accountant, chosen, a, limits, window_of(each, "each"))
 
     def _set(self, *values: object) -> None:
         for name, value in zip(self.__slots__, values, strict=True):
@@ -137,7 +147,12 @@ class Budget:
         """The same budget at the order that another has committed to."""
         if self.accountant != "rdp" or other.accountant != "rdp" or self.order == other.order:
             return self
-        return Budget(self.epsilon, self.delta, "rdp", order=other.order)
+        return Budget(self.epsilon, self.delta, "rdp", order=other.order, each=self.each)
+
+    @property
+    def span(self) -> str:
+        """For how long it is, in words: `each month`, `each 30 days`; empty for all time."""
+        return "" if self.each is None else f"each {span_of(self.each)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that `from_dict` reads back, limits included."""
@@ -147,14 +162,16 @@ class Budget:
             "accountant": self.accountant,
             "order": None if self.order is None else str(self.order),
             "aside": str(self.aside),
-            "limits": [str(limit) for limit in self.limits],
-        }
+            # A version that knows no windows does not find the limits, and refuses the ledger.
+            "limits" if self.each is None else _LIMITS_EACH: [str(limit) for limit in self.limits],
+        } | ({} if self.each is None else {"each": self.each})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Budget:
         """The budget that `to_dict` wrote, with the limits it was opened with."""
         try:
-            accountant, order = data["accountant"], data["order"]
+            accountant, order, each = data["accountant"], data["order"], data.get("each")
+            limits = data["limits" if each is None else _LIMITS_EACH]
             budget = cls.__new__(cls)
             budget._set(
                 Fraction(data["epsilon"]),
@@ -162,7 +179,8 @@ class Budget:
                 accountant,
                 None if order is None else Fraction(order),
                 Fraction(data["aside"]),
-                tuple(Fraction(limit) for limit in data["limits"]),
+                tuple(Fraction(limit) for limit in limits),
+                window_of(each, "each"),
             )
             if len(budget.limits) != len(_GATES[accountant].units):
                 raise ValueError
@@ -175,7 +193,8 @@ class Budget:
     def __str__(self) -> str:
         """Such as `epsilon 2, delta 1e-06 (basic)`."""
         of = f" of order {amount(self.order)}" if self.order is not None else ""
-        return f"epsilon {amount(self.epsilon)}, delta {amount(self.delta)} ({self.accountant}{of})"
+        span = f" for {self.span}" if self.each is not None else ""
+        return f"epsilon {amount(self.epsilon)}, delta {amount(self.delta)} ({self.accountant}{of}){span}"
 
 
 def amount(value: Fraction | float) -> str:

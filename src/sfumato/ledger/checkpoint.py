@@ -16,6 +16,7 @@ from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Chain, canonical
 from sfumato.ledger.files import read_whole, replace_file
 from sfumato.ledger.seat import Seat
+from sfumato.ledger.spans import Spans
 from sfumato.ledger.store import Store
 
 __all__ = ["EVERY", "Checkpoint", "FileCheckpoint", "NoCheckpoint"]
@@ -23,7 +24,7 @@ __all__ = ["EVERY", "Checkpoint", "FileCheckpoint", "NoCheckpoint"]
 EVERY = 256
 """Receipts after which a new one is written: about as many are read again when a ledger is opened."""
 
-_PURPOSE = "checkpoint 3"
+_PURPOSE = "checkpoint 4"
 """What the seal is for. A version that keeps something else in a book must change it: older ones are then
 followed from the first receipt."""
 
@@ -179,6 +180,7 @@ def _plain(account: Account) -> dict[str, Any]:
         "lengths": [[debit, length] for debit, length in sorted(account.lengths.items())],
         # A list: which spelling of a name came first matters.
         "seats": [[spelling, _plain_seat(seat)] for spelling, seat in account.seats.items()],
+        "spans": account.spans.to_dict(),
     }
 
 
@@ -200,6 +202,7 @@ def _account(name: str, data: dict[str, Any]) -> Account:
         given=set(data["given"]),
         taken={debit: Fraction(part) for debit, part in data["taken"]},
         lengths=dict(data["lengths"]),
+        spans=Spans.from_dict(data["spans"]),
     )
     for spelling, seat in data["seats"]:
         account.sit(spelling, _seat(seat))
@@ -216,6 +219,7 @@ def _plain_seat(seat: Seat) -> dict[str, Any]:
         "debits": seat.debits,
         "reads": sorted(seat.reads),
         "since": seat.since,
+        "spans": seat.spans.to_dict(),
     }
 
 
@@ -229,4 +233,5 @@ def _seat(data: dict[str, Any]) -> Seat:
         debits=data["debits"],
         reads=set(data["reads"]),
         since=data["since"],
+        spans=Spans.from_dict(data["spans"]),
     )

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 from collections import Counter as Multiset
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from fractions import Fraction
 from typing import Any, Self
 
@@ -17,14 +18,15 @@ from sfumato.errors import (
     SfumatoError,
     Spent,
 )
-from sfumato.ledger.balance import Balance, balance_of, may_ask
+from sfumato.ledger.balance import Balance, balance_of, counts_in, may_ask, window_shown
 from sfumato.ledger.blocks import BlocksOf
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Row, plain, text
+from sfumato.ledger.gates import Asked
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.memo import Memo
 from sfumato.ledger.names import alike
-from sfumato.ledger.receipt import Dataset, Kind, Receipt, loss_text, stored_loss
+from sfumato.ledger.receipt import Dataset, Kind, Receipt, loss_text, stored_loss, windows_facts
 from sfumato.ledger.right import Right, granted
 from sfumato.ledger.rules import account_of, analyst_of, changes, declared, named
 from sfumato.ledger.series import SeriesOf
@@ -34,6 +36,7 @@ from sfumato.ledger.turns import turn
 from sfumato.ledger.verification import Verification, audit
 from sfumato.loss import PrivacyLoss
 from sfumato.numeric.exact import as_integer
+from sfumato.schema import Windows
 
 __all__ = ["Counter"]
 
@@ -102,31 +105,48 @@ class Counter:
         with self._journal.reading() as book:
             return [account.dataset() for account in book.accounts.values()]
 
-    def balance(self, dataset: str, analyst: str | None = None) -> Balance:
+    def balance(
+        self, dataset: str, analyst: str | None = None, *, window: Windows | str | date | None = None
+    ) -> Balance:
         """What is spent and left of a dataset's budget, or of one analyst's share of it.
+
+        Args:
+            dataset: its name.
+            analyst: whose share; None: everybody's.
+            window: where the budget is for each window of time, of which: its name ("2026-03"), one of its
+                days, or of several the one with the least left. None: the one that it is now.
 
         Raises:
             AccessDenied: by an analyst's counter, for somebody else's share.
+            InvalidParameter: for a window that is none, or of a budget for all time.
         """
         asked = None if analyst is None else self.whose(analyst)
         with self._journal.reading() as book:
             account = account_of(book, dataset)
             who = analyst_of(asked, account)
-            until, debits = book.number, account.debits
-            return balance_of(account, who, lambda: self._losses(account.name, who, until, debits))
+            until, debits, at = book.number, account.debits, window_shown(account, who, window)
+            return balance_of(account, who, lambda: self._losses(account.name, who, until, debits, at), at)
 
-    def spare(self, dataset: str, *, finds: bool = False, analyst: str | None = None) -> Spare:
+    def spare(
+        self,
+        dataset: str,
+        *,
+        finds: bool = False,
+        analyst: str | None = None,
+        windows: Windows | None = None,
+    ) -> Spare:
         """What a question takes of delta where it names none, by what is left of the budget and the limit.
 
         Args:
             dataset: its name.
             finds: whether the question looks for groups that are not public.
             analyst: who asks; None is the counter's own analyst.
+            windows: which windows it reads, where the budget is for each.
         """
         payer = self.whose(analyst)
         with self._journal.reading() as book:
             account = account_of(book, dataset)
-            return account.spare(analyst_of(payer, account), finds=finds)
+            return account.spare(analyst_of(payer, account), finds=finds, windows=windows)
 
     def is_open(self, dataset: str, analyst: str | None = None) -> bool:
         """Whether a dataset's budget is open, and this analyst may ask."""
@@ -262,6 +282,7 @@ class Counter:
         resumable: bool = False,
         points: int = 0,
         known: Dataset | None = None,
+        windows: Windows | None = None,
     ) -> Right:
         """Pays for a release, and gives the right to read for it. The debit is durable before it returns.
 
@@ -279,13 +300,16 @@ class Counter:
             points: of how many points a series is paid for (see `series`); 0: it is none. Each is read for by
                 itself.
             known: the dataset as it was when the loss was priced; None: whatever is on record will do.
+            windows: where the budget is for each window of time, those whose rows may be read: it is charged
+                in each of them, and no row of another is read (`Vault`). Not kept where it is for all time.
 
         Raises:
             BudgetExceeded: if it does not fit. Nothing was spent.
             AccessDenied: if the budget is closed or the analyst revoked, or another one than this counter's.
                 Nothing was spent.
             UnsupportedLoss: if the loss is not for the neighbours that the dataset's unit has.
-            LedgerMismatch: if the dataset was declared anew since it was `known`. Nothing was spent.
+            LedgerMismatch: if the dataset was declared anew since it was `known`, or the budget is for each
+                window and no windows are named. Nothing was spent.
         """
         if not isinstance(loss, PrivacyLoss):
             raise InvalidParameter(f"A debit takes a loss, not {type(loss).__name__}; pass mechanism.loss.")
@@ -298,7 +322,7 @@ class Counter:
             if known is not None:
                 account.refuse_stale(known)
             account.refuse_others(loss)
-            paid = account.priced(loss, who)
+            paid = account.priced(loss, who, windows)
             units = account.cap.units
             draft.add(
                 "debit",
@@ -313,6 +337,7 @@ class Counter:
                 memo=facts,
                 **({"resumable": True} if resumable else {}),
                 **({"points": as_integer(points, "points")} if points else {}),
+                **windows_facts(paid.windows),
             )
         if points:
             return granted(Receipt.of(draft.rows[0]), ())
@@ -321,7 +346,10 @@ class Counter:
         return granted(Receipt.of(draft.rows[0]), (question,) if reads is None else reads)
 
     def refuse_several(
-        self, dataset: str, losses: Sequence[tuple[PrivacyLoss, bool]], analyst: str | None = None
+        self,
+        dataset: str,
+        losses: Sequence[Asked | tuple[PrivacyLoss, bool] | tuple[PrivacyLoss, bool, Windows | None]],
+        analyst: str | None = None,
     ) -> None:
         """Refuses losses that the gates would not all admit in a row; debits and counts nothing.
 
@@ -331,7 +359,8 @@ class Counter:
         Args:
             dataset: its name.
             losses: in their order, each with whether the dataset pays for it, too, as `debit` does; otherwise
-                it is another's answer, as `count_read` takes it.
+                it is another's answer, as `count_read` takes it; and with the windows that it reads, where
+                the budget is for each.
             analyst: who asks; None is the counter's own analyst.
 
         Raises:
@@ -342,7 +371,7 @@ class Counter:
         payer = self.whose(analyst)
         with self._journal.reading() as book:
             account = account_of(book, dataset)
-            account.refuse_several(losses, analyst_of(payer, account))
+            account.refuse_several([Asked(*one) for one in losses], analyst_of(payer, account))
 
     def record(self, right: Right, payload: bytes) -> None:
         """Keeps the answer that a debit paid for, so that `recall` finds it. Once for each debit.
@@ -483,15 +512,19 @@ class Counter:
         return BlocksOf(self._journal)
 
     def _losses(
-        self, dataset: str, analyst: str | None, until: int, debits: int
+        self, dataset: str, analyst: str | None, until: int, debits: int, window: Windows | None
     ) -> list[tuple[PrivacyLoss, int]]:
-        """The losses that an analyst, or everybody, has paid for or read, each with how often."""
+        """The losses that an analyst, or everybody, has paid for or read, each with how often.
+
+        Where the budget is for each window, those of one of them.
+        """
         whose = None if analyst is None else alike(analyst)
         with self._journal.reading() as book:
             reads = account_of(book, dataset).seat(analyst).reads
         counts = Multiset(
             loss_text(row)
             for row in self._journal.debits(dataset, until, debits)
-            if whose is None or whose == alike(row.analyst or "") or row.number in reads
+            if (whose is None or whose == alike(row.analyst or "") or row.number in reads)
+            and (window is None or counts_in(row, window))
         )
         return [(stored_loss(written), count) for written, count in counts.items()]

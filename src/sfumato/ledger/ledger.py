@@ -12,6 +12,7 @@ from sfumato.ledger.allotment import promised
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import text
 from sfumato.ledger.counter import Counter
+from sfumato.ledger.gates import refuse_unfit
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.opening import Opened, Wish, opened
 from sfumato.ledger.receipt import Dataset
@@ -109,6 +110,7 @@ class Ledger(Counter):
                     raise LedgerMismatch(
                         f"The ledger has no budget for {dataset!r} yet: give one when it is first used."
                     )
+                refuse_unfit(dataset, wanted, budget)
                 chooses = {} if chosen_by is None else {"chosen_by": text(chosen_by, "chosen_by")}
                 draft.add("register", dataset, id=token(), salt=salt().hex(), declaration=wanted, **chooses)
                 draft.add("open", dataset, budget=budget.to_dict())

@@ -16,6 +16,7 @@ from sfumato.ledger.budget import Budget, amount
 from sfumato.ledger.chain import Row, canonical
 from sfumato.ledger.memo import Memo
 from sfumato.loss import PrivacyLoss
+from sfumato.schema import Windows
 
 __all__ = ["Dataset", "Kind", "Receipt"]
 
@@ -38,7 +39,9 @@ Kind: TypeAlias = Literal[
 ]
 _LOSS, _MEMO = '"loss":', ',"memo":'
 # What a body holds beside the memo of a debit, or the facts of a steward's act.
-_OWN = frozenset({"time", "loss", "price", "totals", "analyst_totals", "adjacency", "memo", "salt"})
+_OWN = frozenset(
+    {"time", "loss", "price", "totals", "analyst_totals", "adjacency", "memo", "salt", "windows"}
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -89,6 +92,8 @@ class Receipt:
         totals: those sums afterwards, exact.
         memo: public facts as stored: what a debit is for, the reason and contents of a steward's act.
         mac: the keyed hash that ties it to all before it, in hexadecimal.
+        windows: where the budget is for each window of time, those that a debit is paid in, and of which
+            alone rows are read for it; None for all others.
     """
 
     number: int
@@ -102,6 +107,7 @@ class Receipt:
     memo: Mapping[str, Any]
     mac: str
     _loss: str | None = field(repr=False)
+    windows: Windows | None = None
 
     @property
     def loss(self) -> PrivacyLoss | None:
@@ -137,6 +143,7 @@ class Receipt:
                 memo=body.get("memo", {}) | {key: body[key] for key in body if key not in _OWN},
                 mac=row.mac.hex(),
                 _loss=None if loss is None else canonical(loss),
+                windows=windows_of(body),
             )
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
             raise LedgerUnusable(
@@ -157,6 +164,7 @@ class Receipt:
             "totals": {unit: str(value) for unit, value in self.totals.items()},
             "memo": dict(self.memo),
             "mac": self.mac,
+            **windows_facts(self.windows),
         }
 
     def __str__(self) -> str:
@@ -164,11 +172,32 @@ class Receipt:
         of = "for" if self.kind in ("limit", "revoke") else "by"  # what a steward does is about somebody
         who = f" {of} {self.analyst}" if self.analyst else ""
         paid = ", ".join(f"{unit} {amount(value)}" for unit, value in (self.price or self.counts).items())
+        when = f" in {self.windows}" if self.windows is not None else ""
         about = f" of the answer to #{self.memo['debit']}" if self.kind in ("read", "give") else ""
-        return f"#{self.number} {self.kind}{about} on {self.dataset}{who}" + (f": {paid}" if paid else "")
+        return f"#{self.number} {self.kind}{about} on {self.dataset}{who}{when}" + (
+            f": {paid}" if paid else ""
+        )
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def windows_of(facts: Mapping[str, Any]) -> Windows | None:
+    """The windows that a receipt names; None: none.
+
+    Raises:
+        ValueError, LookupError or TypeError: if they cannot be read.
+    """
+    named = facts.get("windows")
+    return None if named is None else Windows.read(named["each"], [named["from"], named["to"]])
+
+
+def windows_facts(windows: Windows | None) -> dict[str, Any]:
+    """What a body holds of the windows that a receipt names; nothing where it names none."""
+    if windows is None:
+        return {}
+    first, last = windows.names
+    return {"windows": {"each": windows.each, "from": first, "to": last}}
 
 
 def loss_text(row: Row) -> str:

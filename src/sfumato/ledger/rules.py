@@ -11,6 +11,7 @@ from sfumato.errors import AccessDenied, InvalidParameter, LedgerMismatch
 from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Chain, Row, canonical, plain, text
+from sfumato.ledger.gates import refuse_unfit
 from sfumato.ledger.names import new_name, spelled
 from sfumato.ledger.receipt import Kind
 from sfumato.ledger.store import Store
@@ -143,6 +144,7 @@ def changes(
     Raises:
         LedgerMismatch: for what only a steward's act may change, or nothing may.
     """
+    refuse_unfit(account.name, wanted, budget or account.cap)
     if budget is not None and budget != account.cap and account.bound:
         raise LedgerMismatch(
             f"The budget of {account.name!r} on record is {account.cap}, not {budget}. Leave it out or give "
@@ -172,19 +174,26 @@ def changes(
 
 
 def _limits_under(account: Account, budget: Budget) -> list[Change]:
-    """The analysts' limits again, in what another accountant adds up; none while the accountant stays.
+    """The analysts' limits again, in what another accountant adds up, or for as long; none while both stay.
 
     Privacy:
         A limit is compared with sums in the units of the dataset's budget, so it must have them, too.
     """
-    if (budget.accountant, budget.order) == (account.cap.accountant, account.cap.order):
+    same = (budget.accountant, budget.order, budget.each)
+    if same == (account.cap.accountant, account.cap.order, account.cap.each):
         return []
-    reason, found = "the accountant was changed before anything was spent", list[Change]()
+    reason, found = "the budget was opened otherwise before anything was spent", list[Change]()
     for analyst, seat in sorted(account.seats.items(), key=lambda each: each[1].since):
         if seat.limit is None:
             continue
         try:
-            limit = Budget(seat.limit.epsilon, seat.limit.delta, budget.accountant, order=budget.order)
+            limit = Budget(
+                seat.limit.epsilon,
+                seat.limit.delta,
+                budget.accountant,
+                order=budget.order,
+                each=budget.each,
+            )
         except InvalidParameter:
             raise LedgerMismatch(
                 f"The limit of {analyst!r} on {account.name!r} is {seat.limit}, which {budget.accountant!r} "
@@ -226,6 +235,12 @@ def comparable(budget: Budget, account: Account) -> Budget:
         raise LedgerMismatch(
             f"{account.name!r} is gated by {account.cap.accountant!r}, fixed when its budget was opened, not "
             f"by {budget.accountant!r}."
+        )
+    if budget.each != account.cap.each:
+        wanted = f"each={account.cap.each!r}" if account.cap.each is not None else "no each"
+        raise LedgerMismatch(
+            f"The budget of {account.name!r} is for {account.cap.span or 'all time'}, and so is everything "
+            f"within it: give {wanted}."
         )
     return budget.at_order_of(account.cap)
 

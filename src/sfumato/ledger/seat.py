@@ -8,21 +8,11 @@ from fractions import Fraction
 
 from sfumato._dataclasses import dataclass
 from sfumato.ledger.budget import Budget, Totals
-from sfumato.ledger.receipt import fraction
+from sfumato.ledger.spans import Piece, Spans
+from sfumato.ledger.sums import settled, totals_of
+from sfumato.schema import Windows
 
-__all__ = ["Seat", "settled", "together", "totals_of"]
-
-# Exact sums of unlike fractions grow with every one; beyond this they are rounded up, to a grid far below the
-# smallest delta that is accepted (1e-300).
-_LONGEST = 4096
-_GRID = 2**1200
-
-
-def settled(total: Fraction) -> Fraction:
-    """A sum as it is kept: exact while it is short, else rounded up by less than 2**-1200."""
-    if total.denominator.bit_length() <= _LONGEST:
-        return total
-    return Fraction(-(-total.numerator * _GRID // total.denominator), _GRID)
+__all__ = ["Seat", "together", "totals_in"]
 
 
 @dataclass(slots=True)
@@ -38,13 +28,20 @@ class Seat:
     reads: set[int] = field(default_factory=set)  # debits of others whose answers count here, too
     since: int = 0  # the receipt that set the limit or revoked
     spellings: tuple[Seat, ...] = ()
+    spans: Spans = field(default_factory=Spans)  # what was spent in each window, where budgets are for each
 
     def totals(self, budget: Budget) -> Totals:
         """What this analyst has spent, others' answers included, in the units of the dataset's budget."""
         if not self.spellings:
-            return totals_of(self.sums, budget)
+            return totals_in(self.sums, self.spans, budget)
         parts = [seat.totals(budget) for seat in self.spellings]
         return tuple(settled(sum(amounts, Fraction(0))) for amounts in zip(*parts, strict=True))
+
+    def spent(self, budget: Budget, windows: Windows | None) -> list[Piece]:
+        """The same where most is spent, of these windows if the dataset's budget is for each."""
+        if budget.each is None:
+            return [Piece(None, self.totals(budget), self.debits, len(self.reads))]
+        return self.spans.fullest(windows)
 
 
 def together(seats: list[Seat]) -> Seat:
@@ -62,11 +59,10 @@ def together(seats: list[Seat]) -> Seat:
         reads=reads,
         since=last.since,
         spellings=tuple(seats),
+        spans=Spans.together([seat.spans for seat in seats]),
     )
 
 
-def totals_of(sums: Mapping[str, str], budget: Budget) -> Totals:
-    """Sums as a receipt has them, in the order of the budget's units; nothing before the first one."""
-    if not sums:
-        return (Fraction(0),) * len(budget.units)
-    return tuple([fraction(sums[unit]) for unit in budget.units])
+def totals_in(sums: Mapping[str, str], spans: Spans, budget: Budget) -> Totals:
+    """Sums of all that was spent; where the budget is for each window, in one that nobody has named yet."""
+    return totals_of(sums, budget) if budget.each is None else spans.elsewhere or totals_of({}, budget)

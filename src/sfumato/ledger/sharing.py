@@ -9,10 +9,10 @@ from fractions import Fraction
 from sfumato.errors import LedgerMismatch
 from sfumato.ledger.book import Account
 from sfumato.ledger.chain import Row, canonical
+from sfumato.ledger.gates import problems_of_sums, windows_in
 from sfumato.ledger.names import alike
-from sfumato.ledger.receipt import fractions, stored_loss
+from sfumato.ledger.receipt import fractions, stored_loss, windows_facts
 from sfumato.ledger.rules import Draft, named
-from sfumato.ledger.seat import settled
 from sfumato.ledger.store import Store
 from sfumato.loss import PrivacyLoss
 
@@ -46,7 +46,8 @@ def count_read(draft: Draft, account: Account, reader: str | None, debit: Row) -
     if reader is None or is_open_to(account, reader, debit):
         return {}
     units = account.cap.units
-    price, totals = account.counted(_loss(debit), reader)
+    windows = windows_in(debit.facts, account.cap.each)
+    price, totals = account.counted(_loss(debit), reader, windows)
     draft.add(
         "read",
         account.name,
@@ -55,6 +56,7 @@ def count_read(draft: Draft, account: Account, reader: str | None, debit: Row) -
         debit=debit.number,
         counts=named(units, price),
         analyst_totals=named(units, totals),
+        **windows_facts(windows),
     )
     return dict(zip(units, price, strict=True))
 
@@ -88,14 +90,17 @@ def problems_of_read(store: Store, account: Account, row: Row) -> list[str]:
         wrong.append(f"Receipt {row.number} counts an answer that was open to its reader.")
     if any(counts[unit] < owed for unit, owed in zip(units, due, strict=True)):
         wrong.append(f"Receipt {row.number} counts less than its answer costs.")
-    after = tuple(
-        settled(before + counts[unit]) for unit, before in zip(units, seat.totals(account.cap), strict=True)
+    windows, price = windows_in(body, account.cap.each), tuple(counts[unit] for unit in units)
+    if windows != windows_in(debit.facts, account.cap.each):
+        wrong.append(f"Receipt {row.number} counts in other windows than its answer was paid in.")
+    wrong += problems_of_sums(
+        row,
+        "analyst",
+        seat.spent(account.cap, windows),
+        price,
+        body["analyst_totals"],
+        (account.cap, seat.limit),
     )
-    stored = fractions(body["analyst_totals"])
-    if after != tuple(stored[unit] for unit in units):
-        wrong.append(f"Receipt {row.number} has sums of its analyst that do not add up.")
-    if seat.limit is not None and any(a > b for a, b in zip(after, seat.limit.limits, strict=True)):
-        wrong.append(f"Receipt {row.number} overdraws the limit of its analyst.")
     if account.closed or seat.revoked:
         wrong.append(f"Receipt {row.number} was written when nothing more was allowed.")
     return wrong

@@ -11,6 +11,7 @@ from sfumato.ledger.allotment import allot, latest, take_back
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import text
 from sfumato.ledger.counter import Counter
+from sfumato.ledger.gates import refuse_unfit
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.receipt import Receipt
 from sfumato.ledger.rules import (
@@ -177,6 +178,7 @@ class Steward:
         with self._ledger._journal.writing() as draft:
             account = account_of(draft.book, dataset)
             same_unit(account, wanted)
+            refuse_unfit(account.name, wanted, account.cap)
             draft.add("redeclare", account.name, declaration=wanted, reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
 

@@ -14,11 +14,12 @@ from sfumato.ledger.book import Account, Book
 from sfumato.ledger.budget import Budget, Totals
 from sfumato.ledger.chain import Chain, Row
 from sfumato.ledger.checkpoint import Checkpoint
+from sfumato.ledger.gates import problems_of_sums, windows_in
 from sfumato.ledger.receipt import fraction, loss_text, refuse_unreadable, stored_loss
-from sfumato.ledger.seat import settled, totals_of
 from sfumato.ledger.series import horizon_of, problems_of_point
 from sfumato.ledger.sharing import problems_of_gift, problems_of_read
 from sfumato.ledger.store import Store
+from sfumato.ledger.sums import settled, totals_of
 
 __all__ = ["Verification", "audit"]
 
@@ -202,12 +203,22 @@ class _Replay:
     def _debit(self, account: Account, row: Row) -> list[str]:
         """What is wrong with a debit: its price against its loss today, its sums, its gates."""
         body = row.facts
-        units, wrong = account.cap.units, []
+        units, wrong = account.cap.units, list[str]()
         price = totals_of(body["price"], account.cap)
         due = self._price(account, loss_text(row))
         if price != due and any(paid < owed for paid, owed in zip(price, due, strict=True)):
             wrong.append(f"Receipt {row.number} paid less than its loss costs.")
         seat = account.own(row.analyst)  # the gate counts other spellings, too
+        if account.closed or seat.revoked:
+            wrong.append(f"Receipt {row.number} was written when nothing more was allowed.")
+        if account.cap.each is not None:
+            windows = windows_in(body, account.cap.each)
+            for whose, spent, stored, limit in (
+                ("dataset", account.spent(windows), body["totals"], account.cap),
+                ("analyst", seat.spent(account.cap, windows), body["analyst_totals"], seat.limit),
+            ):
+                wrong += problems_of_sums(row, whose, spent, price, stored, (account.cap, limit))
+            return wrong
         sums = (
             ("dataset", None, account.sums, body["totals"], account.cap),
             ("analyst", row.analyst, seat.sums, body["analyst_totals"], seat.limit),
@@ -225,8 +236,6 @@ class _Replay:
                 self._sums[key] = stored, kept
             if budget is not None and True in [a > b for a, b in zip(after, budget.limits, strict=True)]:
                 wrong.append(f"Receipt {row.number} overdraws the budget of its {whose}.")
-        if account.closed or seat.revoked:
-            wrong.append(f"Receipt {row.number} was written when nothing more was allowed.")
         return wrong
 
     def _price(self, account: Account, written: str) -> Totals:
@@ -257,5 +266,6 @@ def _fixed(account: Account, row: Row) -> list[str]:
     else:
         budget = Budget.from_dict(body["budget"])
         lower = any(new < old for new, old in zip(budget.limits, account.cap.limits, strict=False))
-        changed = row.kind == "open" or budget.units != account.cap.units or lower
+        gate = (budget.units, budget.each) != (account.cap.units, account.cap.each)
+        changed = row.kind == "open" or gate or lower
     return [f"Receipt {row.number} changes what the first debit had fixed."] if changed else []

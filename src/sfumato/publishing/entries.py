@@ -10,10 +10,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from sfumato._dataclasses import dataclass
-from sfumato.loss import PrivacyLoss
+from sfumato.ledger.gates import Asked
 from sfumato.numeric.moments import as_moment
 from sfumato.publishing.wanted import FileUnusable, Wanted
 from sfumato.purchase import Forecast
+from sfumato.schema import Windows
 from sfumato.session import Session
 from sfumato.session.series.calendar import Calendar, zone_of
 
@@ -120,6 +121,10 @@ class Entry(Protocol):
         """Say what is going to be paid, and refuse what could not be answered."""
         ...
 
+    def paid_in(self, step: int) -> Windows | None:
+        """In which windows of time the dataset pays for one of its own, where its budget is for each."""
+        ...
+
     def publish(self) -> None:
         """Pay, read and record what is due."""
         ...
@@ -128,7 +133,7 @@ class Entry(Protocol):
         """What there is of it by now."""
         ...
 
-    def coming(self) -> Iterator[tuple[datetime.datetime, PrivacyLoss]]:
+    def coming(self) -> Iterator[tuple[datetime.datetime, Asked]]:
         """What it is going to pay for windows that are not over yet, and when."""
         ...
 

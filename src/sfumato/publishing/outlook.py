@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from sfumato._dataclasses import dataclass
-from sfumato.loss import PrivacyLoss
+from sfumato.ledger.gates import Asked
 from sfumato.publishing.entries import Entry
 from sfumato.purchase import Forecast
 
@@ -54,7 +54,7 @@ def outlooks(entries: Sequence[Entry], forecasts: Mapping[str, Forecast]) -> dic
     for dataset, due in forecasts.items():
         own = [entry for entry in entries if entry.dataset == dataset]
         coming = list(islice(heapq.merge(*map(_named, own), key=lambda each: each[0]), _MOST))
-        fits = _fitting(due, [loss for _, _, loss in coming])
+        fits = _fitting(due, [asked for _, _, asked in coming])
         counted = Counter(name for _, name, _ in coming[:fits])
         for entry in own:
             name, every = entry.wanted.name, entry.calendar.every
@@ -65,12 +65,12 @@ def outlooks(entries: Sequence[Entry], forecasts: Mapping[str, Forecast]) -> dic
     return found
 
 
-def _named(entry: Entry) -> Iterator[tuple[datetime.datetime, str, PrivacyLoss]]:
-    for moment, loss in entry.coming():
-        yield moment, entry.wanted.name, loss
+def _named(entry: Entry) -> Iterator[tuple[datetime.datetime, str, Asked]]:
+    for moment, asked in entry.coming():
+        yield moment, entry.wanted.name, asked
 
 
-def _fitting(due: Forecast, losses: Sequence[PrivacyLoss]) -> int:
+def _fitting(due: Forecast, losses: Sequence[Asked]) -> int:
     """How many of the first of these fit."""
     if due.fits(losses):
         return len(losses)

@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import InvalidParameter, QueryRefused
-from sfumato.loss import PrivacyLoss
+from sfumato.ledger.gates import Asked
 from sfumato.publishing.entries import Published, moment_of, refuse_clock, refuse_unrecorded
 from sfumato.publishing.wanted import Wanted
 from sfumato.purchase import Forecast
 from sfumato.render import shown
+from sfumato.schema import Windows
 from sfumato.session import Query, Release, Session
 from sfumato.session.series.calendar import Calendar, calendar_from
 
@@ -94,6 +95,7 @@ class Question:
                 f"The limits of {table} are left to a profile that is not there yet: buy it once with "
                 f"sfumato profile {table} --epsilon {price}."
             )
+        self._by_windows = first.windows is not None
         self._new = 0
         self._releases: list[Release] = []
 
@@ -121,16 +123,21 @@ class Question:
         """Epsilon and delta that are paid for the windows that are due."""
         return self._quote.epsilon * self._new, self._quote.delta * self._new
 
+    def paid_in(self, step: int) -> Windows | None:
+        """In which windows of time the dataset pays for one of its own, where its budget is for each."""
+        return self._query(step).windows if self._by_windows else None
+
     def publish(self) -> None:
         """Ask about each window that is over; those on record are free."""
         wanted = self.wanted
         for step in range(len(self._releases), self.over):
             self._releases.append(self._query(step).release(wanted.epsilon, delta=wanted.delta))
 
-    def coming(self) -> Iterator[tuple[datetime.datetime, PrivacyLoss]]:
+    def coming(self) -> Iterator[tuple[datetime.datetime, Asked]]:
         """The price of each window that is still to come, at its end."""
         for step in count(self.over):
-            yield moment_of(self.calendar, step + 1), self._quote.loss
+            asked = Asked(self._quote.loss, windows=self.paid_in(step))
+            yield moment_of(self.calendar, step + 1), asked
 
     def published(self) -> Published:
         """What there is of it by now."""

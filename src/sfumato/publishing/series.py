@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from sfumato.errors import InvalidParameter
-from sfumato.loss import PrivacyLoss
+from sfumato.ledger.gates import Asked
 from sfumato.publishing.entries import Published, moment_of, refuse_clock, refuse_unrecorded
 from sfumato.publishing.wanted import Wanted
 from sfumato.purchase import Forecast
 from sfumato.render import shown
+from sfumato.schema import Windows
 from sfumato.session import Session
 
 __all__ = ["Series"]
@@ -65,18 +66,24 @@ class Series:
             return
         pricing = self._stream.pricing
         for step in (0, pricing.horizon - 1):
-            self.session.vault.check(pricing.step_plan(step).recipe.questions, pricing.plan.rows)
-        due.expect_debit(self._stream.loss)
+            questions = pricing.step_plan(step).recipe.questions
+            self.session.vault.check(questions, pricing.plan.rows, windows=self._stream.windows)
+        due.expect_debit(self._stream.loss, self._stream.windows)
+
+    def paid_in(self, step: int) -> Windows | None:
+        """In which windows of time the dataset pays for one of its own, where its budget is for each."""
+        del step  # all of them are paid at once
+        return self._stream.windows
 
     def publish(self) -> None:
         """Pay if nothing is paid yet, and publish a point for each step that is over."""
         if self.over > len(self._stream):
             self._stream.advance(now=self._now)
 
-    def coming(self) -> Iterator[tuple[datetime.datetime, PrivacyLoss]]:
+    def coming(self) -> Iterator[tuple[datetime.datetime, Asked]]:
         """The price of the whole at the end of the first step, where it is still to come."""
         if not self._paid and not self.over:
-            yield moment_of(self.calendar, 1), self._stream.loss
+            yield moment_of(self.calendar, 1), Asked(self._stream.loss, windows=self._stream.windows)
 
     def published(self) -> Published:
         """What there is of it by now."""

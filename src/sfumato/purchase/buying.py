@@ -11,6 +11,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Budget, Counter, Dataset, Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss
+from sfumato.schema import Windows
 
 __all__ = [
     "Bought",
@@ -68,6 +69,8 @@ class Purchase(Generic[T]):
             then a fit whose process died is gone on with, for what it has not taken yet.
         known: The dataset as it was when this was priced: a debit is refused if it was declared anew since.
         takes: Whether an answer of somebody else's, which would count what it cost them, will do.
+        windows: Where the budget is for each window of time, those whose rows `answer` reads: it is paid in
+            each of them, and no other row is read. None: it does not say, and is refused there.
 
     Privacy:
         Claim: what `answer` gives carries `loss`. Conditions, the spender's: the noise it draws has that
@@ -88,6 +91,7 @@ class Purchase(Generic[T]):
     resumable: bool = False
     known: Dataset | None = None
     takes: Callable[[Receipt], bool] = lambda _: True
+    windows: Windows | None = None
 
 
 def is_no_dearer(budget: Budget, paid: Receipt, loss: PrivacyLoss) -> bool:
@@ -165,7 +169,8 @@ def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bou
     Raises:
         BudgetExceeded: if it does not fit; nothing was spent.
         AccessDenied: for a closed budget or a revoked analyst; nothing was spent.
-        LedgerMismatch: if the dataset was declared anew since it was priced; nothing was spent.
+        LedgerMismatch: if the dataset was declared anew since it was priced, or its budget is for each window
+            of time and the purchase does not say which it reads; nothing was spent.
     """
     recalled, _ = _recalled(ledger, wanted, analyst)
     if recalled is not None:
@@ -188,6 +193,7 @@ def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bou
                 reads=wanted.reads,
                 resumable=wanted.resumable,
                 known=wanted.known,
+                windows=wanted.windows,
             )
         except BudgetExceeded:
             if beyond is not None:

@@ -7,8 +7,10 @@ from typing import TypeVar
 
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Counter
+from sfumato.ledger.gates import Asked
 from sfumato.loss import PrivacyLoss
 from sfumato.purchase.buying import Bought, Purchase, known, offers_of
+from sfumato.schema import Windows
 
 __all__ = ["Forecast"]
 
@@ -24,7 +26,7 @@ class Forecast:
 
     def __init__(self, ledger: Counter, dataset: str) -> None:
         self._ledger, self._dataset = ledger, dataset
-        self._losses: list[tuple[PrivacyLoss, bool]] = []
+        self._losses: list[Asked] = []
         self._beyond: BudgetExceeded | None = None  # why another's answer cannot be read
 
     def expect(self, wanted: Purchase[T], *, new: bool = False) -> Bought[T] | None:
@@ -44,7 +46,7 @@ class Forecast:
         offers = [] if new else offers_of(self._ledger, wanted)
         while (offer := wanted.choose(iter(offers))) is not None:
             assert offer.receipt.loss is not None
-            step = (offer.receipt.loss, False)
+            step = Asked(offer.receipt.loss, False, offer.receipt.windows)
             try:
                 self._ledger.refuse_several(self._dataset, [*self._losses, step])
             except BudgetExceeded as exceeded:
@@ -54,17 +56,17 @@ class Forecast:
                 return offer
             offers = [other for other in offers if other.receipt.number != offer.receipt.number]
         wanted.check()
-        self._losses.append((wanted.loss, True))
+        self._losses.append(Asked(wanted.loss, windows=wanted.windows))
         return None
 
-    def expect_debit(self, loss: PrivacyLoss) -> None:
+    def expect_debit(self, loss: PrivacyLoss, windows: Windows | None = None) -> None:
         """A debit that is no purchase, such as the one that pays for all points of a series."""
-        self._losses.append((loss, True))
+        self._losses.append(Asked(loss, windows=windows))
 
-    def fits(self, losses: Sequence[PrivacyLoss]) -> bool:
+    def fits(self, losses: Sequence[Asked]) -> bool:
         """Whether debits of these would be admitted, too, one after the other, after all that is expected."""
         try:
-            self._ledger.refuse_several(self._dataset, [*self._losses, *((loss, True) for loss in losses)])
+            self._ledger.refuse_several(self._dataset, [*self._losses, *losses])
         except BudgetExceeded:
             return False
         return True
@@ -72,7 +74,9 @@ class Forecast:
     def admits(self, loss: PrivacyLoss) -> bool:
         """Whether the last purchase would be admitted with this loss in place of its own."""
         try:
-            self._ledger.refuse_several(self._dataset, [*self._losses[:-1], (loss, True)])
+            self._ledger.refuse_several(
+                self._dataset, [*self._losses[:-1], self._losses[-1]._replace(loss=loss)]
+            )
         except BudgetExceeded:
             return False
         return True

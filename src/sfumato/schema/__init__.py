@@ -23,6 +23,7 @@ from sfumato.schema.owners import Tables, dataset_of, owners, pointers_of
 from sfumato.schema.states import State
 from sfumato.schema.tables import PrivateTable, PublicTable
 from sfumato.schema.unit import Adjacency, PrivacyUnit
+from sfumato.schema.windows import Windows
 
 __all__ = [
     "Adjacency",
@@ -42,6 +43,7 @@ __all__ = [
     "Text",
     "Time",
     "Timestamp",
+    "Windows",
     "column_from_dict",
     "dataset_of",
     "owners",

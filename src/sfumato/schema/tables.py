@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from copy import copy
+from dataclasses import field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +18,7 @@ from sfumato.schema._assign import assign
 from sfumato.schema.columns import ColumnType
 from sfumato.schema.states import GROWING, State, StateFiles, folder_of, states_of
 from sfumato.schema.unit import PrivacyUnit
+from sfumato.schema.windows import Windows
 
 __all__ = ["PrivateTable", "PublicTable"]
 
@@ -44,6 +46,7 @@ class PrivateTable:
         profile: How many units have how many rows, if that is public: pairs of a number of rows and of the
             units that have up to so many, and more than the number before. It takes the place of a profile
             that is bought; no claim about privacy rests on it.
+        within: Of which windows alone statements read rows; None: of all. Nobody declares it: see `held_to`.
     """
 
     name: str
@@ -56,6 +59,7 @@ class PrivateTable:
     rows: int | None
     profile: tuple[tuple[int, int], ...]
     states: Mapping[str, State]
+    within: Windows | None = field(init=False)
 
     def __init__(
         self,
@@ -91,6 +95,7 @@ class PrivateTable:
         assign(self, version=_version(version), size=exactly if about is None else about, rows=exactly)
         # A table that is replaced hands its own on, which may be empty.
         assign(self, profile=() if profile is None or profile == () else _profile(profile, unit))
+        assign(self, within=None)
 
     def __getstate__(self) -> dict[str, Any]:
         return _state(self)
@@ -137,6 +142,18 @@ class PrivateTable:
         """The column that says which rows belong to the state, and its last value there; None: all do."""
         state = self.states.get(self.version)
         return None if state is None or state.column is None else (state.column, state.last)
+
+    def held_to(self, windows: Windows) -> PrivateTable:
+        """The table of which statements read the rows of these windows alone.
+
+        Raises:
+            InvalidParameter: if its units have other windows, or none.
+        """
+        if self.unit.window != windows.each:
+            raise InvalidParameter(f"{self.name} has no windows of one {windows.each}.")
+        table = copy(self)
+        assign(table, within=windows)
+        return table
 
     def declaration(self) -> dict[str, Any]:
         """What the steward declares, as plain data: unit, columns and bounds, version; not the source."""
@@ -305,7 +322,8 @@ def _state(table: PrivateTable | PublicTable) -> dict[str, Any]:
 
 def _restore(table: PrivateTable | PublicTable, state: dict[str, Any]) -> None:
     views = {name: MappingProxyType(state[name]) for name in ("schema", "states") if name in state}
-    assign(table, **(state | views))
+    older = {"within": None} if isinstance(table, PrivateTable) else {}
+    assign(table, **(older | state | views))
 
 
 def _columns(schema: Mapping[str, ColumnType]) -> dict[str, ColumnType]:

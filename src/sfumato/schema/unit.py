@@ -11,7 +11,7 @@ from sfumato.numeric.exact import as_integer
 from sfumato.numeric.zones import UTC, zone_of
 from sfumato.schema._assign import assign
 
-__all__ = ["Adjacency", "PrivacyUnit"]
+__all__ = ["Adjacency", "PrivacyUnit", "window_of"]
 
 Adjacency: TypeAlias = Literal["add-remove", "exchange"]
 
@@ -250,7 +250,7 @@ def _fill(
     assign(unit, table=table, on=on, auto=auto, ceiling=_few(ceiling, "ceiling"))
     if time is not None and (window is None or not isinstance(time, str)):
         raise InvalidParameter('time names the column that decides windows: window="month", time="day".')
-    assign(unit, window=_window(window), time=time, zone=_zone(zone, window))
+    assign(unit, window=window_of(window), time=time, zone=_zone(zone, window))
 
 
 def _pairs(on: object) -> tuple[tuple[str, str], ...]:
@@ -277,12 +277,13 @@ def _pairs(on: object) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((here, there) for here, there in pairs))
 
 
-def _window(value: str | int | None) -> str | int | None:
+def window_of(value: str | int | None, name: str = "window") -> str | int | None:
+    """How long windows are, checked; None: there are none."""
     if value is None or (isinstance(value, str) and value in WINDOWS):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 36_525:
         return value
-    raise InvalidParameter(f"window is one of {', '.join(WINDOWS)}, or a number of days up to 36525.")
+    raise InvalidParameter(f"{name} is one of {', '.join(WINDOWS)}, or a number of days up to 36525.")
 
 
 def _zone(zone: str, window: str | int | None) -> str:

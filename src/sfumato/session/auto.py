@@ -222,7 +222,7 @@ def _purchase(session: Session, report: Report, question: Measured, epsilon: Fra
         noise = replace(Noise.of(mechanism, tool.unit), rounding=0.0)
         return Answer((noisy,), (noise,), epsilon, Fraction(0), "laplace")
 
-    dataset = session.dataset_of(report)
+    dataset, windows = session.dataset_of(report), session.windows_of(report)
     return Purchase(
         dataset=dataset.name,
         loss=mechanism.loss,
@@ -239,6 +239,7 @@ def _purchase(session: Session, report: Report, question: Measured, epsilon: Fra
         write=Answer.to_bytes,
         read_back=Answer.from_bytes,
         choose=lambda kept: min(kept, key=lambda bought: bought.answer.noises[0].scale, default=None),
-        check=lambda: session.vault.check((question,)),
+        check=lambda: session.vault.check((question,), windows=windows),
+        windows=windows,
         takes=lambda paid: is_no_dearer(dataset.budget, paid, mechanism.loss),
     )

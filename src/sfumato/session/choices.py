@@ -25,7 +25,8 @@ from sfumato.plan.questions.nodes import Measured, Report
 from sfumato.plan.questions.sensitivity import in_one_group
 from sfumato.plan.questions.terms import Col
 from sfumato.purchase import Bought, Purchase
-from sfumato.schema import PrivateTable
+from sfumato.schema import PrivateTable, Windows
+from sfumato.schema.windows import hull_of
 from sfumato.session.candidates import check_kinds, listed_values, not_public
 from sfumato.session.release import Release
 
@@ -333,6 +334,7 @@ def crossing(
         query, paid = None if place is None else asked[place], bought.answer.epsilon
         return Crossing(place, query, bar, paid, bought.receipt, bought.free, mechanism, unit, len(measured))
 
+    windows = hull_of(query.windows for query in asked)
     words, first = f"{show(bar)}, of {len(measured)} questions about {measured[0].table}", measured[0].table
     wanted = _purchase(
         dataset=datasets.pop(),
@@ -342,7 +344,8 @@ def crossing(
         memo=Memo("first above", words, price, Fraction(0), "above-threshold", first),
         answer=answer,
         price=price,
-        check=lambda: session.vault.check(measured),
+        check=lambda: session.vault.check(measured, windows=windows),
+        windows=windows,
     )
     return Offer(wanted, shown)
 
@@ -357,6 +360,7 @@ def _purchase(
     answer: Callable[[Right], KeptChoice],
     price: Fraction,
     check: Callable[[], None],
+    windows: Windows | None = None,
 ) -> Purchase[KeptChoice]:
     """A choice: the fingerprint covers spender and reads; one on record that cost no less will do."""
     reads = tuple(question.fingerprint for question in questions)
@@ -375,6 +379,7 @@ def _purchase(
         choose=as_good,
         reads=reads,
         check=check,
+        windows=windows,
     )
 
 

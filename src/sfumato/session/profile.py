@@ -177,6 +177,12 @@ def limits_of(session: Session, plan: Plan, terms: Terms) -> Limits:
         limited, told = _limited(session, plan, terms, table, profile)
         return Limits(limited, terms, profile, told=told, table=table)
     rest = replace(terms, epsilon=terms.epsilon * (1 - SHARE))
+    if profile is None and session.dataset_with(table).budget.each is not None:
+        raise QueryRefused(
+            f"A profile is of all rows of {table.name}, and its budget is for "
+            f"{session.dataset_with(table).budget.span}: it cannot be bought; nothing was spent.",
+            "Declare max_rows or the profile, or ask with profile=False.",
+        )
     if profile is None:
         first = (
             f"A profile of how many rows each {plan.rows.owner} has would be bought first, once for all "

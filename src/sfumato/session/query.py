@@ -41,7 +41,7 @@ from sfumato.session.profile import Limits, known_groups, limits_of
 from sfumato.session.recalling import serves
 from sfumato.session.release import Release
 from sfumato.session.spoken import asked_of, in_words
-from sfumato.session.standing import standing
+from sfumato.session.standing import each_told, standing
 from sfumato.session.unreadable import known_unread
 from sfumato.session.writing import write
 from sfumato.session.written import Written
@@ -49,6 +49,7 @@ from sfumato.sql.asking import Asking
 
 if TYPE_CHECKING:
     from sfumato.plan.questions.nodes import Report
+    from sfumato.schema import Windows
     from sfumato.session.session import Session
 
 __all__ = ["Query"]
@@ -70,10 +71,17 @@ class Query(NotAList):
         text: The SQL it was written in, if it was.
     """
 
-    __slots__ = ("_asking", "_session", "text")
+    __slots__ = ("_asking", "_session", "_windows", "text")
     _not_a_list = f"A question has no rows. {_RELEASED}"
 
-    def __init__(self, session: Session, asked: Report | Asking, text: str | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        asked: Report | Asking,
+        text: str | None = None,
+        *,
+        windows: Windows | None = None,
+    ) -> None:
         asking = asked if isinstance(asked, Asking) else Asking(Plan.of(asked, session.tables))
         report = asking.report
         names = [*(column.name for column in report.columns), *(bar.name for bar in report.bars)]
@@ -81,7 +89,7 @@ class Query(NotAList):
             raise QueryRefused("A column's name holds half a character.", "Give it another name.")
         check_listed(report.child, session.tables)
         check_windows(report.child.source, session.tables)
-        self._session, self._asking, self.text = session, asking, text
+        self._session, self._asking, self.text, self._windows = session, asking, text, windows
 
     @property
     def report(self) -> Report:
@@ -93,9 +101,26 @@ class Query(NotAList):
         """What is asked, with what is known about the rows."""
         return self._asking.plan
 
-    def about(self, plan: Plan) -> Query:
-        """A question in the same words whose plan is another, such as one about a part of its groups."""
-        return self._shaped(plan)
+    @property
+    def windows(self) -> Windows | None:
+        """The windows of time that it reads rows of, where the budget is for each; None: it is for all time.
+
+        Raises:
+            QueryRefused: if the budget is for each window, and the question leaves open which it reads.
+        """
+        return self._paid_in(self.report)
+
+    def _paid_in(self, report: Report) -> Windows | None:
+        return self._windows or self._session.windows_of(report)
+
+    def about(self, plan: Plan, windows: Windows | None = None) -> Query:
+        """A question in the same words whose plan is another, such as one about a part of its groups.
+
+        Args:
+            plan: What is asked then.
+            windows: In which windows of time it is paid; None: in those that the plan names.
+        """
+        return Query(self._session, replace(self._asking, plan=plan), self.text, windows=windows)
 
     @property
     def explain(self) -> bool:
@@ -145,7 +170,7 @@ class Query(NotAList):
         return self._shaped(keep(self._asking.plan, [condition.expression for condition in conditions]))
 
     def _shaped(self, plan: Plan) -> Query:
-        return Query(self._session, replace(self._asking, plan=plan), self.text)
+        return Query(self._session, replace(self._asking, plan=plan), self.text, windows=self._windows)
 
     def belongs_to(self, session: Session) -> bool:
         """Whether it was made by this session: its units and limits are those of that session's tables."""
@@ -233,11 +258,11 @@ class Query(NotAList):
         Where nothing is left and the question cannot do without, it is priced as if there were: an answer on
         record is found so, and the debit refuses what is not.
         """
-        dataset = self._session.dataset_of(plan.report)
+        dataset, windows = self._session.dataset_of(plan.report), self._paid_in(plan.report)
         if terms.delta is not None or not dataset.budget.delta:
             return terms
         finds = any(key.values is None for key in plan.report.child.keys)
-        spare = self._session.ledger.spare(dataset.name, finds=finds)
+        spare = self._session.ledger.spare(dataset.name, finds=finds, windows=windows)
         if not spare.delta and (finds or terms.mechanism == "gaussian"):
             told = f"a hundredth of the budget's, though {spare.told}"
             spare = replace(spare, delta=dataset.budget.hundredth, told=told)
@@ -315,7 +340,8 @@ class Query(NotAList):
                 "List the values of the keys in WHERE, or have the budget opened as basic, or as zcdp with a "
                 "part of delta aside.",
             )
-        notes = (*filter(None, (self._session.remark,)), *asking.notes, *told)
+        paid = each_told(gate, self._paid_in(plan.report), plan.rows.owner)
+        notes = (*filter(None, (self._session.remark,)), *asking.notes, *told, *paid)
         return replace(quote, notes=(*quote.notes, *notes)) if notes else quote
 
     def release(
@@ -459,6 +485,7 @@ class Query(NotAList):
             asked: The price that was asked for, with the part of it that went into a profile.
         """
         session, questions = self._session, quote.recipe.questions
+        windows = self._paid_in(quote.report)
 
         def answer(right: Right) -> Answer:
             return answered(
@@ -477,7 +504,8 @@ class Query(NotAList):
             write=Answer.to_bytes,
             read_back=Answer.from_bytes,
             choose=lambda kept: next((bought for bought in kept if serves(bought, quote, asked)), None),
-            check=lambda: session.vault.check(questions, quote.rows, spread=quote.spread),
+            check=lambda: session.vault.check(questions, quote.rows, spread=quote.spread, windows=windows),
+            windows=windows,
         )
 
     def _memo(self, quote: Quote, asked: Fraction | None = None) -> Memo:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from datetime import date
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
@@ -24,9 +25,10 @@ from sfumato.numeric.exact import Rational, as_integer, positive
 from sfumato.plan.builder import Selection
 from sfumato.plan.expressions.names import NotAList, nearest
 from sfumato.plan.questions.aggregates.count import count
+from sfumato.plan.questions.paid_windows import windows_read
 from sfumato.plan.questions.terms import Col
 from sfumato.purchase import Bought, Purchase, buy
-from sfumato.schema import PrivateTable, PublicTable, dataset_of
+from sfumato.schema import PrivateTable, PublicTable, Windows, dataset_of
 from sfumato.session.attaching import Attached, attach, declaration_of
 from sfumato.session.lately import Lately
 from sfumato.session.profile import buy_profile
@@ -432,6 +434,15 @@ class Session(NotAList):
         """Whose budget a plan draws on."""
         return self.dataset_with(self.tables[report.child.table])
 
+    def windows_of(self, report: Report) -> Windows | None:
+        """The windows of time that a plan reads rows of, where the budget is for each; None: it is for all.
+
+        Raises:
+            QueryRefused: if the budget is for each window, and the plan leaves open which it reads.
+        """
+        each, node = self.dataset_of(report).budget.each, report.child
+        return None if each is None else windows_read(each, node.source, node.predicate, self.tables)
+
     def dataset_with(self, table: PrivateTable) -> Dataset:
         """Whose budget a table draws on."""
         private = [other for other in self.tables.values() if isinstance(other, PrivateTable)]
@@ -442,14 +453,20 @@ class Session(NotAList):
         private = [table for table in self.tables.values() if isinstance(table, PrivateTable)]
         return {table.name: self._datasets[dataset_of(table, private)] for table in private}
 
-    def balance(self, dataset: str | None = None) -> Balance:
-        """What is spent and left of a dataset's budget, by its own gate; for the session's analyst if any."""
+    def balance(self, dataset: str | None = None, *, window: Windows | str | date | None = None) -> Balance:
+        """What is spent and left of a dataset's budget, by its own gate; for the session's analyst if any.
+
+        Args:
+            dataset: Its name; may be left out where there is one.
+            window: Where the budget is for each window of time, of which: "2026-03", or one of its days.
+                None: the one that it is now.
+        """
         if dataset is None:
             if len(self._datasets) > 1:
                 names = ", ".join(sorted(self._datasets))
                 raise InvalidParameter(f"Say which dataset's balance: one of {names}.")
             dataset = next(iter(self._datasets))
-        return self.ledger.balance(dataset, self.analyst)
+        return self.ledger.balance(dataset, self.analyst, window=window)
 
     def releases(self, *, after: int | Receipt = 0, most: int | None = None) -> list[Receipt]:
         """The receipts of what was released before about this session's datasets, oldest first.

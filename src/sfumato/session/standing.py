@@ -14,11 +14,26 @@ from sfumato.render import shown
 from sfumato.session.states import answered_before, state_of
 
 if TYPE_CHECKING:
+    from sfumato.ledger import Budget
     from sfumato.plan.prices.quoting import Quote
+    from sfumato.schema import Windows
     from sfumato.session.payload import Answer
     from sfumato.session.session import Session
 
-__all__ = ["standing"]
+__all__ = ["each_told", "standing"]
+
+
+def each_told(budget: Budget, windows: Windows | None, owner: str | None) -> tuple[str, ...]:
+    """In which windows a question is paid, and what that leaves of a promise for life."""
+    if windows is None:
+        return ()
+    all_ = "" if windows.count == 1 else f": in full in each of the {windows.count:,}"
+    many = "10 times" if budget.each == "year" else "12 times"
+    return (
+        f"Paid in {windows}{all_}. The budget is for {budget.span}, and none is for life: a "
+        f"{owner or 'unit'} who is in the data for {many} as long may lose {many} its epsilon "
+        f"{shown(budget.epsilon)}.",
+    )
 
 
 def standing(
@@ -51,11 +66,13 @@ def standing(
             if (earlier := answered_before(session, quote)) is not None:
                 return (("record", _earlier(session, quote, earlier)),)
         first: list[PrivacyLoss] = [PureLoss(quote.first)] if quote.first and adds else []
-        ledger.refuse_several(dataset, [(loss, True) for loss in (*first, quote.loss)])
+        windows = session.windows_of(quote.report)
+        ledger.refuse_several(dataset, [(loss, True, windows) for loss in (*first, quote.loss)])
     except BudgetExceeded:
-        left = session.balance(dataset)
+        left = session.balance(dataset, window=session.windows_of(quote.report))
         figures = f"epsilon {shown(left.remaining)}"
         figures += f" and delta {shown(left.remaining_delta)}" if left.delta or quote.delta else ""
+        figures += f" in {left.window}" if left.window else ""
         return (("left", f"This is more than what is left, {figures}: it would be refused."),)
     except (AccessDenied, UnsupportedLoss):
         return ()  # the release says why

@@ -230,9 +230,10 @@ def _known(session: Session, table: PrivateTable, column: str) -> Release | None
     """The least noisy count on record that this session may read."""
     from sfumato.session.release import Release
 
-    dataset = session.dataset_with(table).name
-    if not session.ledger.is_open(dataset):
-        return None  # who may no longer ask sees nothing of what was bought before
+    paying = session.dataset_with(table)
+    dataset = paying.name
+    if not session.ledger.is_open(dataset) or paying.budget.each is not None:
+        return None  # who may no longer ask sees nothing; nobody buys one of all windows
     quote = _asking(session, table, column)[1]
     kept = [
         (receipt, Answer.from_bytes(payload))

@@ -14,6 +14,8 @@ from sfumato.ledger import Right
 from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.prices.bundle import fingerprint_of
 from sfumato.plan.questions.relations import source_facts
+from sfumato.plan.questions.sources import tables_of
+from sfumato.schema import PrivateTable
 from sfumato.session.reading import Reading, RowsRead, moments_read, reading, rows_read
 from sfumato.sql.write.lower import lower
 from sfumato.sql.write.moments import Term, lower_moments
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from sfumato.plan.questions.nodes import Measured
     from sfumato.plan.questions.relations import Rows
     from sfumato.plan.questions.spread import Spread
-    from sfumato.schema import Kind
+    from sfumato.schema import Kind, Windows
 
 __all__ = ["Vault", "moments_fingerprint", "rows_fingerprint"]
 
@@ -47,8 +49,10 @@ class Vault:
 
     Privacy:
         Claim: every read of private rows on a release path is preceded by a durable debit for exactly the
-        question that is read, and happens at most once. Condition: `read` is the only caller of the engine,
-        and it uses up the right first (see `Right`).
+        question that is read, and happens at most once. Where the debit was paid in windows of time, by its
+        receipt, every statement that is run for it reads rows of these windows alone, whatever the question
+        says (`sql.write.sources.in_paid_windows`). Condition: `read` is the only caller of the engine, and it
+        uses up the right first (see `Right`).
     """
 
     def __init__(
@@ -62,14 +66,19 @@ class Vault:
         self._engine, self._tables = engine, tables
         self._salts = {} if salts is None else salts
         self._digests = {} if digests is None else digests
-        self._made: dict[int, tuple[Measured, Spread | None, Any]] = {}
+        self._made: dict[int, tuple[Measured, Spread | None, Windows | None, Any]] = {}
 
     def showing(self, tables: Mapping[str, Any]) -> Vault:
         """The same engine and rows, where more of their columns is declared."""
         return Vault(self._engine, tables, self._salts, self._digests)
 
     def check(
-        self, questions: Sequence[Measured], rows: Rows | None = None, *, spread: Spread | None = None
+        self,
+        questions: Sequence[Measured],
+        rows: Rows | None = None,
+        *,
+        spread: Spread | None = None,
+        windows: Windows | None = None,
     ) -> None:
         """Make the statements without running them: what cannot be asked is refused before it is paid.
 
@@ -77,13 +86,19 @@ class Vault:
             questions: What would be read.
             rows: What is known about the rows of those that are about just these.
             spread: How units weigh where the groups of the first are found by weight.
+            windows: Which windows would be paid for, where the budget is for each.
 
         Raises:
             QueryRefused: if something has no form in the engine's language.
         """
         weighed = [None if place else spread for place in range(len(questions))]
         self._made = {
-            place: (question, weighed[place], self._statement(question, rows, weighed[place]))
+            place: (
+                question,
+                weighed[place],
+                windows,
+                self._statement(question, rows, weighed[place], windows),
+            )
             for place, question in enumerate(questions)
         }
 
@@ -117,17 +132,17 @@ class Vault:
         again = spread is not None and spread.round == 2
         part: Hashable = ("second round", place) if again else place
         right.use(fingerprint_of(questions), part)
-        measured = questions[place]
+        measured, windows = questions[place], right.receipt.windows
         if spread is not None and spread.without is not None:
             # What cannot be written stays where it is, and keeps its weight.
             spread = replace(spread, without=tuple(filter(_is_constant, spread.without)))
-            return self._read(replace(measured, measurements=()), place, spread=spread)
+            return self._read(replace(measured, measurements=()), place, spread=spread, windows=windows)
         if over is None:
-            return self._read(measured, place, spread=spread)
+            return self._read(measured, place, spread=spread, windows=windows)
         # Keys that were found in the data are constants of the statement where they can be written; where one
         # cannot, all groups are read and those that were not selected are dropped.
         closed = _closed(measured, over)
-        return self._read(closed if _can_be_written(over) else measured, place, closed)
+        return self._read(closed if _can_be_written(over) else measured, place, closed, windows=windows)
 
     def in_parts(
         self, questions: Sequence[Measured], right: Right, work: Work, schema: pa.Schema, folder: Path
@@ -157,7 +172,8 @@ class Vault:
         def parts() -> tuple[Part, ...]:
             held = guard(measured, self._tables, engine.dialect)
             more = {"guard": held} if held else {}
-            return engine.in_parts(self._statement(measured), work, schema, folder, order=order, **more)
+            statement = self._statement(measured, windows=right.receipt.windows)
+            return engine.in_parts(statement, work, schema, folder, order=order, **more)
 
         return self._said(parts)
 
@@ -192,7 +208,8 @@ class Vault:
         if not isinstance(right, Right):
             raise AccessDenied(_NO_RECEIPT)
         right.use(rows_fingerprint(measured, complete))
-        return self._guarded(measured, lambda: self._rows_statement(measured, complete), rows_read)
+        windows = right.receipt.windows
+        return self._guarded(measured, lambda: self._rows_statement(measured, complete, windows), rows_read)
 
     def moments(
         self, measured: Measured, terms: Sequence[Term], right: Right, complete: Sequence[int] = ()
@@ -214,9 +231,10 @@ class Vault:
         if not isinstance(right, Right):
             raise AccessDenied(_NO_RECEIPT)
         right.use(moments_fingerprint(measured, terms, complete))
+        tables = self._held_to(measured, right.receipt.windows)
         return self._guarded(
             measured,
-            lambda: lower_moments(measured, terms, self._tables, self._dialect(measured), complete=complete),
+            lambda: lower_moments(measured, terms, tables, self._dialect(measured), complete=complete),
             lambda answer: moments_read(answer, terms),
         )
 
@@ -237,13 +255,32 @@ class Vault:
         """
         lower_moments(measured, terms, self._tables, self._dialect(measured), complete=complete)
 
-    def _rows_statement(self, measured: Measured, complete: Sequence[int]) -> Any:
+    def _rows_statement(
+        self, measured: Measured, complete: Sequence[int], windows: Windows | None = None
+    ) -> Any:
         salt, dialect = self._salts.get(measured.table, 0), self._dialect(measured)
-        return lower_rows(measured, self._tables, dialect, salt=salt, complete=complete)
+        return lower_rows(measured, self._held_to(measured, windows), dialect, salt=salt, complete=complete)
 
-    def _statement(self, measured: Measured, rows: Rows | None = None, spread: Spread | None = None) -> Any:
+    def _held_to(self, measured: Measured, windows: Windows | None) -> Mapping[str, Any]:
+        """The tables, of which those that a question reads show the rows of these windows; None: all rows."""
+        if windows is None:
+            return self._tables
+        read = {name: self._tables[name] for name in tables_of(measured.rows)}
+        held = {
+            name: table.held_to(windows) for name, table in read.items() if isinstance(table, PrivateTable)
+        }
+        return {**self._tables, **held}
+
+    def _statement(
+        self,
+        measured: Measured,
+        rows: Rows | None = None,
+        spread: Spread | None = None,
+        windows: Windows | None = None,
+    ) -> Any:
         salt = self._salts.get(measured.table, 0)
-        known = rows if rows is not None and rows.source == measured.rows else self._tables
+        plain = windows is None and rows is not None and rows.source == measured.rows
+        known = rows if rows is not None and plain else self._held_to(measured, windows)
         return lower(measured, known, dialect=self._dialect(measured), salt=salt, spread=spread)
 
     def _dialect(self, measured: Measured) -> Dialect:
@@ -261,13 +298,18 @@ class Vault:
         wanted: Measured | None = None,
         *,
         spread: Spread | None = None,
+        windows: Windows | None = None,
     ) -> Reading:
         """The answer to one question, put in the order of its groups, or of another's."""
         checked = self._made.get(place)  # what `check` made, if this is what it was made for
-        known = checked is not None and checked[0] is measured and checked[1] == spread
+        known = checked is not None and checked[0] is measured and checked[1:3] == (spread, windows)
         return self._guarded(
             measured,
-            lambda: checked[2] if checked is not None and known else self._statement(measured, spread=spread),
+            lambda: (
+                checked[3]
+                if checked is not None and known
+                else self._statement(measured, spread=spread, windows=windows)
+            ),
             lambda answer: reading(answer, wanted or measured, self.kinds(measured)),
         )
 

@@ -60,8 +60,10 @@ def write(session: Session, quote: Quote, memo: Memo, folder: str | Path, *, err
             raise
         return Manifest(str(place), str(draft), parts, quote.epsilon, quote.delta, quote.mechanism)
 
+    windows = session.windows_of(quote.report)
+
     def check() -> None:
-        session.vault.check(questions, quote.rows)
+        session.vault.check(questions, quote.rows, windows=windows)
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
             raise InvalidParameter(f'"{place.name}" has files already; give the name of a new folder.')
         try:
@@ -91,6 +93,7 @@ def write(session: Session, quote: Quote, memo: Memo, folder: str | Path, *, err
         choose=choose,
         reads=(quote.fingerprint,),
         check=check,
+        windows=windows,
     )
     with session.ledger.turn(wanted.dataset, f"files {wanted.fingerprint}"):
         bought = session.buy(wanted)

@@ -16,10 +16,12 @@ from sfumato._dataclasses import dataclass
 from sfumato.continual import Choice, Continual, Factorisation, candidates
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.mechanisms import AdaptiveSelection, Gaussian
+from sfumato.numeric.moments import DAY, as_moment, seconds_of
 from sfumato.numeric.zones import offsets_of
 from sfumato.plan.expressions.tree import call, literal
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.nodes import Key, Where
+from sfumato.plan.questions.paid_windows import windows_between
 from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.plan.questions.windowing import is_shifted, is_time_of
 from sfumato.session.series.calendar import Calendar, calendar_of, every_of, meets
@@ -29,9 +31,20 @@ if TYPE_CHECKING:
     from sfumato.plan.expressions.tree import Expression
     from sfumato.plan.prices.plan import Plan
     from sfumato.plan.prices.quoting import Quote
-    from sfumato.schema import Kind, PrivacyUnit
+    from sfumato.schema import Kind, PrivacyUnit, Windows
+    from sfumato.session.session import Session
 
-__all__ = ["Of", "Pricing", "calendar_in", "choice_of", "stepped", "steps_of", "time_key", "touches_of"]
+__all__ = [
+    "Of",
+    "Pricing",
+    "calendar_in",
+    "choice_of",
+    "stepped",
+    "steps_of",
+    "time_key",
+    "touches_of",
+    "windows_met",
+]
 
 Of: TypeAlias = Literal["running", "window", "steps"]
 
@@ -117,6 +130,24 @@ def touches_of(
     """
     one = steps_of(unit, time, every, horizon, kind)
     return min(2 * one if is_exchange(unit) else one, horizon)
+
+
+def windows_met(session: Session, plan: Plan, place: int, calendar: Calendar, horizon: int) -> Windows | None:
+    """The windows of time that the steps of a series have days in, where the budget is for each.
+
+    Where its steps are of another time than windows are, those that its condition names.
+
+    Raises:
+        QueryRefused: if it names none.
+    """
+    each, unit = session.dataset_of(plan.report).budget.each, plan.rows.unit
+    if each is None or not is_time_of(unit, plan.report.child.keys[place].expression):
+        return session.windows_of(plan.report)
+    table = session.tables[plan.report.child.table]
+    begin, end = (seconds_of(as_moment(calendar.value(step))) for step in (0, horizon))
+    if table.schema[str(unit.time)].kind == "date":
+        begin, end = begin // DAY, end // DAY
+    return windows_between(each, table, begin, end - 1)
 
 
 @dataclass(frozen=True)

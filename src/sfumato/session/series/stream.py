@@ -22,6 +22,7 @@ from sfumato.session.series.pricing import (
     steps_of,
     time_key,
     touches_of,
+    windows_met,
 )
 from sfumato.session.series.published import Published
 from sfumato.session.series.record import OnRecord
@@ -29,6 +30,7 @@ from sfumato.session.series.record import OnRecord
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
     from sfumato.plan.prices.quoting import Quote
+    from sfumato.schema import Windows
     from sfumato.session.query import Query
     from sfumato.session.session import Session
 
@@ -77,7 +79,8 @@ def opened(
         raise InvalidParameter(
             "The noise of a series needs a delta, and the budget has none: have one added, such as 1e-6."
         )
-    first = query.about(stepped(plan, place, calendar, 0))
+    windows = windows_met(session, plan, place, calendar, steps)
+    first = query.about(stepped(plan, place, calendar, 0), windows)
 
     def quoted(paid: Rational | None) -> Quote:
         return first.quoted_once(epsilon, delta=paid, mechanism="gaussian", steps=inside)
@@ -90,11 +93,12 @@ def opened(
         )
     pricing = Pricing(plan, place, calendar, steps, of, window, quote, choice)
     if named:
-        return Stream(session, query.text or "", pricing)
+        return Stream(session, query.text or "", pricing, windows=windows)
     return Stream(
         session,
         query.text or "",
         pricing,
+        windows=windows,
         at_delta=quoted,
     )
 
@@ -118,6 +122,7 @@ class Stream(Published):
         text: str,
         pricing: Pricing,
         *,
+        windows: Windows | None = None,
         at_delta: Callable[[Fraction], Quote] | None = None,
     ) -> None:
         """As it is on record, or new.
@@ -126,11 +131,12 @@ class Stream(Published):
             session: Whose tables and ledger.
             text: What was asked.
             pricing: Its price and noise.
+            windows: In which windows of time it is paid, where the budget is for each.
             at_delta: The quote with another delta, where none was named: what the budget spares gets less,
                 and a series that is paid for goes on with what it was paid with.
         """
         super().__init__(text, pricing)
-        self._session, self._at_delta = session, at_delta
+        self._session, self._at_delta, self.windows = session, at_delta, windows
         self._dataset = session.dataset_of(pricing.plan.report).name
         self.receipt = self._on_record()
         self._points = self._record = OnRecord(self._loaded)
@@ -252,7 +258,8 @@ class Stream(Published):
             return
         session, pricing = self._session, self.pricing
         for step in (0, self.horizon - 1):
-            session.vault.check(pricing.step_plan(step).recipe.questions, pricing.plan.rows)
+            questions = pricing.step_plan(step).recipe.questions
+            session.vault.check(questions, pricing.plan.rows, windows=self.windows)
         quote = pricing.quote
         unnamed = () if self._at_delta is None else ("delta",)
         table = quote.measured.table
@@ -270,6 +277,7 @@ class Stream(Published):
                 "plan": pricing.choice.plan.record(),
             },
             points=self.horizon,
+            windows=self.windows,
             known=session.dataset_of(pricing.plan.report),
         ).receipt
 

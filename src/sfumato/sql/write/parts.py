@@ -19,7 +19,7 @@ from sfumato.sql.write.fixed_point import fixed_point, is_present
 from sfumato.sql.write.members import among
 from sfumato.sql.write.pieces import column, count, named, number, share, total
 from sfumato.sql.write.ranks import keys_of
-from sfumato.sql.write.sources import lower_source, timed_table, unit_in_window
+from sfumato.sql.write.sources import in_paid_windows, lower_source, timed_table, unit_in_window
 from sfumato.sql.write.typed import Typed, canonical, typed
 
 __all__ = ["CELL", "UNITS", "WEIGHTS", "Parts"]
@@ -46,6 +46,7 @@ class Parts:
         columns = rows.columns
         # Where it is worked out for each row, that is after conditions have left out most of them.
         self._window = unit_in_window(measured.rows, rows.tables, dialect)
+        self._paid = in_paid_windows(measured.rows, rows.tables, dialect)
         scan = measured.rows if self._window is not None else None
         self._source = (
             timed_table(rows.tables[scan.table], rows.tables, dialect)
@@ -126,6 +127,8 @@ class Parts:
         if self._shows_place:
             columns.append(named(column(PLACE_COLUMN), "i"))
         select = exp.Select().from_(copied(self._source)).select(*columns, copy=False)
+        if self._paid is not None:
+            select = select.where(copied(self._paid), copy=False)
         if self._predicate is not None:
             select = select.where(copied(self._predicate.sql), copy=False)
         if self._cell is not None:

@@ -31,12 +31,21 @@ from sfumato.plan.questions.relations import block_facts, is_single, source_fact
 from sfumato.plan.questions.sources import Block, Joined, PerUnit, Public, Scan, Source, United, Windowed
 from sfumato.plan.questions.windowing import AHEAD, is_shifted, offset_of, window_of
 from sfumato.schema import Kind, PrivateTable, PublicTable, owners, pointers_of
+from sfumato.sql.write.constants import constant_node
 from sfumato.sql.write.per_unit import refined, select_per_unit, where
 from sfumato.sql.write.pieces import check_names, column, has_id, select, subquery, table
 from sfumato.sql.write.typed import Typed, as_kind, as_typed, plain, select_plain, typed
 from sfumato.sql.write.windows import select_windowed
 
-__all__ = ["MOST_JOINED", "MOST_PARTNERS", "id_types", "lower_source", "timed_table", "unit_in_window"]
+__all__ = [
+    "MOST_JOINED",
+    "MOST_PARTNERS",
+    "id_types",
+    "in_paid_windows",
+    "lower_source",
+    "timed_table",
+    "unit_in_window",
+]
 
 MOST_JOINED = 1000
 """The most rows of one unit that enter one side of a join of private rows."""
@@ -193,11 +202,16 @@ def unit_in_window(source: Source, tables: Mapping[str, Any], dialect: Dialect) 
     private = tables.get(source.table) if isinstance(source, Scan) else None
     if not isinstance(private, PrivateTable) or private.unit.window is None:
         return None
+    window = _window(private, tables, dialect)
+    texts = [dialect.fill(dialect.shown, node) for node in (window, column(UNIT_COLUMN))]
+    return dialect.fill("{0} || ':' || {1}", *texts)
+
+
+def _window(private: PrivateTable, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
+    """The window of a row of `timed_table`."""
     kind = private.schema[str(private.unit.time)].kind
     facts = {**source_facts(Scan(private.name), tables), AHEAD: Facts("integer", False)}
-    window = as_typed(window_of(private.unit, kind), facts, dialect)
-    texts = [dialect.fill(dialect.shown, node) for node in (window.sql, column(UNIT_COLUMN))]
-    return dialect.fill("{0} || ':' || {1}", *texts)
+    return as_typed(window_of(private.unit, kind), facts, dialect).sql
 
 
 def timed_table(private: PrivateTable, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
@@ -213,12 +227,33 @@ def timed_table(private: PrivateTable, tables: Mapping[str, Any], dialect: Diale
     return subquery(select(columns, _of_state(private, tables, dialect)), "z")
 
 
+def in_paid_windows(source: Source, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr | None:
+    """Whether a row of `timed_table` is in one of the windows that it is held to (`PrivateTable.held_to`).
+
+    None where nothing holds it, and for every other source.
+
+    Privacy:
+        It compares the very expression that is a part of the row's unit (`unit_in_window`): all rows of a
+        unit pass or none does, by the row's own time. A row without a time is in no window, and does not.
+    """
+    private = tables.get(source.table) if isinstance(source, Scan) else None
+    if not isinstance(private, PrivateTable) or private.within is None:
+        return None
+    window, held = _window(private, tables, dialect), private.within
+    window = window if isinstance(window, exp.Column) else exp.Paren(this=window)
+    ends = (held.first, held.last) if isinstance(held.each, int) else held.begins()
+    low, high = map(constant_node, ends)
+    return exp.Between(this=window, low=low, high=high)
+
+
 def _in_windows(private: PrivateTable, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
-    unit = unit_in_window(Scan(private.name), tables, dialect)
+    source = Scan(private.name)
+    unit = unit_in_window(source, tables, dialect)
     assert unit is not None
     columns: list[tuple[str, exp.Expr]] = [(UNIT_COLUMN, unit)]
     columns += [(name, column(name)) for name in private.schema]
-    return subquery(select(columns, timed_table(private, tables, dialect)), "v")
+    paid = in_paid_windows(source, tables, dialect)
+    return subquery(select(columns, timed_table(private, tables, dialect), paid), "v")
 
 
 def _plain_scan(source: Scan | Public, tables: Mapping[str, Any], dialect: Dialect) -> exp.Expr:
