@@ -56,6 +56,7 @@ KEYS: dict[str, dict[str, str]] = {
         "accountant": '"basic", "zcdp", "gaussian" or "rdp"; fixed once the budget is opened',
         "order": 'the order of the "rdp" accountant',
         "aside": 'the part of delta that "zcdp" keeps for losses with a delta of their own',
+        "each": 'the window of time of which each has a budget of its own, such as "month"',
         "analysts": "who may ask, each with a limit of their own",
     },
     "datasets.NAME.analysts.WHO": {

@@ -257,7 +257,7 @@ def _datasets(
 
 
 def _gate(section: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: section[key] for key in ("accountant", "order", "aside") if key in section}
+    return {key: section[key] for key in ("accountant", "order", "aside", "each") if key in section}
 
 
 def _budget(section: Mapping[str, Any], where: str, undecided: list[str]) -> Budget | None:
@@ -276,6 +276,7 @@ def _budget(section: Mapping[str, Any], where: str, undecided: list[str]) -> Bud
             section.get("accountant", "basic"),
             order=section.get("order"),
             aside=section.get("aside", 0),
+            each=section.get("each"),
         )
     except InvalidParameter as error:
         raise CatalogUnusable(f"{where}: {error}") from None

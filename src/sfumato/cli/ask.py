@@ -102,7 +102,8 @@ def quote(
     with spinner("quoting", quiet=json_), open_session(catalog, asked.dataset(catalog)) as session:
         about = session if at is None else session.at(at)
         priced = about.sql(asked.text, asked.parameters).quote(**asked.pricing)
-        balance = session.balance(session.dataset_of(priced.report).name)
+        paying = session.dataset_of(priced.report).name
+        balance = session.balance(paying, window=session.windows_of(priced.report))
     _say_quote(priced, balance, json_=json_)
 
 
@@ -169,12 +170,13 @@ def answer_question(
         check_writable(output)  # before anything is paid
     with spinner("asking", quiet=json_), opened(catalog, dataset()) as session:
         query = make(session)
-        balance = session.balance(session.dataset_of(query.report).name)
+        paying, windows = session.dataset_of(query.report).name, query.windows
+        balance = session.balance(paying, window=windows)
         if query.explain:
             priced = query.quote(**pricing)
         else:
             release = query.release(**pricing)
-            balance = session.balance(session.dataset_of(query.report).name)
+            balance = session.balance(paying, window=windows)
             answer = _Answer(release, balance, pricing["confidence"])
     if query.explain:
         _say_quote(priced, balance, json_=json_)
@@ -352,6 +354,7 @@ def remainder(balance: Balance) -> str:
     """What is left of a budget, in words."""
     left = f"epsilon {shown(balance.remaining)} of {shown(balance.epsilon)}"
     left += f", delta {shown(balance.remaining_delta)}" if balance.delta else ""
+    left += f" in {balance.window}" if balance.window else ""
     return left + (f"; {balance.dataset} has no more" if balance.shared else "")
 
 
@@ -373,4 +376,5 @@ def left_of(balance: Balance) -> dict[str, Any]:
         "analyst": balance.analyst,
         "epsilon": balance.remaining,
         "delta": balance.remaining_delta,
+        **({"window": balance.window} if balance.window else {}),
     }

@@ -57,6 +57,12 @@ def show(
     dataset: DatasetArgument = None,
     last: Annotated[int, typer.Option("--last", min=0, help="How many receipts to list, newest first.")] = 20,
     all_: Annotated[bool, typer.Option("--all", help="List the receipts of kept answers, too.")] = False,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            "--window", metavar="WINDOW", help="Of which window, such as 2026-03, where budgets are for each."
+        ),
+    ] = None,
     *,
     asker: AskerOptions,
     json_: JsonOption = False,
@@ -66,7 +72,10 @@ def show(
     with spinner("reading the ledger", quiet=json_), open_ledger(asker.config, asker.ledger) as book:
         names = [entry.name for entry in book.datasets()]
         chosen = names if dataset is None else [dataset_named(dataset, names)]
-        own = [book.balance(name, analyst) for name in chosen]
+        timed = {entry.name for entry in book.datasets() if entry.budget.each is not None}
+        if window is not None and not timed.intersection(chosen):
+            raise InvalidParameter("--window is for budgets that open anew with each window; none does here.")
+        own = [book.balance(name, analyst, window=window if name in timed else None) for name in chosen]
         balances = [balance_facts(balance) if json_ else str(balance) for balance in own]
         entries = [
             entry
@@ -361,6 +370,8 @@ def _seen(book: Ledger, config: Path | None, dataset: str, analyst: str) -> None
     if listed_as(analyst, listed):
         return
     known = {entry.analyst for entry in book.entries(dataset) if entry.analyst} | set(listed)
+    if listed_as(analyst, known):
+        return  # in another window
     raise InvalidParameter(
         f"{dataset} has never seen an analyst {analyst[:40]!r}.{nearest(analyst, known)} To shut that name "
         "out all the same, add --force."
@@ -388,10 +399,16 @@ def _budget(current: Budget, declared: Budget | None, epsilon: str | None, delta
             f"The budget was opened with the accountant {current.accountant!r}, which stays; the toml names "
             f"{base.accountant!r}."
         )
+    if base.each != current.each:
+        raise LedgerMismatch(
+            f"The budget was opened for {current.span or 'all time'}, which stays; the toml has one for "
+            f"{base.span or 'all time'}."
+        )
     return Budget(
         base.epsilon if epsilon is None else epsilon,
         base.delta if delta is None else delta,
         current.accountant,
         order=current.order,
         aside=current.aside,
+        each=current.each,
     )

@@ -162,7 +162,7 @@ def _set_limit(catalog: Catalog, dataset: str, ledger: Ledger, analyst: str, lim
 
 def _follows(ledger: Ledger, dataset: str, analyst: str) -> bool:
     """Whether a limit is still the file's to change: it came from the file, and nothing was spent yet."""
-    if ledger.balance(dataset).entries:
+    if any(ledger.entries(dataset, kind="debit")):
         return False
     acts = [
         entry

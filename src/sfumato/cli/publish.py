@@ -63,7 +63,7 @@ def publish(
         agenda = Agenda.of(listed, sessions.opened, moment, folder.published)
         outlook = agenda.outlook()
         published = None if dry_run else agenda.publish()
-        told = _Told(agenda, outlook, sessions.balances(), published)
+        told = _Told(agenda, outlook, sessions.left_in(agenda), published)
     files = [] if published is None else folder.write(listed.title, published)
     if json_:
         emit_json(told.document(files))
@@ -103,9 +103,10 @@ class _Sessions:
             self._open[dataset] = self._stack.enter_context(open_session(self._catalog, dataset))
         return self._open[dataset]
 
-    def balances(self) -> list[Balance]:
-        """What is left of each budget."""
-        return [session.balance(dataset) for dataset, session in self._open.items()]
+    def left_in(self, agenda: Agenda) -> list[Balance]:
+        """What is left of each budget: where it is for each window, in the last one that is published."""
+        last = {entry.dataset: entry.paid_in(entry.over - 1) for entry in agenda.entries if entry.over}
+        return [session.balance(name, window=last.get(name)) for name, session in self._open.items()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.opening import exactly
+from sfumato.schema.windows import span_of
 
 if TYPE_CHECKING:
     from sfumato.ledger import Balance, Receipt
@@ -33,6 +34,7 @@ def balance_facts(balance: Balance) -> dict[str, Any]:
         "retrospective": balance.retrospective,
         "entries": balance.entries,
         "reads": balance.reads,
+        **({"window": balance.window, "each": balance.each} if balance.window else {}),
     }
 
 
@@ -50,6 +52,8 @@ def listed(receipts: list[Receipt]) -> dict[str, list[object]]:
     columns["epsilon"] = [_paid(receipt) for receipt in receipts]
     if any(receipt.purpose.state for receipt in receipts):
         columns["data of"] = [receipt.purpose.state for receipt in receipts]
+    if any(receipt.windows for receipt in receipts):
+        columns["paid in"] = ["" if receipt.windows is None else str(receipt.windows) for receipt in receipts]
     columns["question or reason"] = [_about(receipt) for receipt in receipts]
     return columns
 
@@ -74,5 +78,7 @@ def _about(receipt: Receipt) -> str:
         text = f"point {receipt.memo['point'] + 1} of what receipt {receipt.memo['debit']} paid for"
     if receipt.kind == "limit":
         limit = receipt.memo.get("budget")
-        text = f"{'none' if limit is None else exactly(Fraction(limit['epsilon']))} in all: {text}"
+        each = None if limit is None else limit.get("each")
+        span = "in all" if each is None else f"for each {span_of(each)}"
+        text = f"{'none' if limit is None else exactly(Fraction(limit['epsilon']))} {span}: {text}"
     return " ".join(text.split())

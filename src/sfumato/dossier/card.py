@@ -104,7 +104,8 @@ class Card:
             "unit": str(facts.unit),
             "adjacency": facts.unit.adjacency,
             "budget": _price(facts.budget.epsilon, facts.budget.delta)
-            | {"accountant": facts.budget.accountant},
+            | {"accountant": facts.budget.accountant}
+            | ({} if facts.budget.each is None else {"each": facts.budget.each, "windows": facts.windows}),
             "spent": _price(Fraction(balance.spent), self.spent_delta),
             "in_hindsight": {"epsilon": facts.hindsight, "delta": float(facts.budget.delta)},
             "size": facts.size,
@@ -162,25 +163,28 @@ class Card:
             f"answers. Every price was debited before a row was read; the {facts.entries:,} receipts of the "
             f"ledger are chained and verified (head {facts.head[:16]}). Every number has an error bar."
         )
-        return textwrap.fill(f"{text} {self.given}".rstrip(), _WIDTH)
+        return textwrap.fill(" ".join(filter(None, (text, facts.lifetime, self.given))), _WIDTH)
 
     def __str__(self) -> str:
         """The label: one page of at most 80 columns."""
         facts, balance = self.facts, self.facts.balance
         spent = f"epsilon {amount(balance.spent)}, delta {amount(self.spent_delta)}"
         whole = f"epsilon {amount(facts.budget.epsilon)}, delta {amount(facts.budget.delta)}"
+        span = f" for {facts.budget.span}" if facts.budget.each is not None else ""
+        at = f", the most in {balance.window}" if balance.window and facts.paid else ""
         lines = [f"Privacy label: {facts.dataset}", "=" * (15 + len(facts.dataset)), ""]
         lines += _pairs(
             {
                 "protects": self.adjacency,
-                "spent": f"{spent} in {many(len(facts.paid), 'release')}",
-                "of a budget of": f"{whole} ({facts.budget.accountant})",
+                "spent": f"{spent} in {many(len(facts.paid), 'release')}{at}",
+                "of a budget of": f"{whole} ({facts.budget.accountant}){span}",
                 "in hindsight": f"epsilon {facts.hindsight:.4g}, had all been planned before",
                 "units": f"about {facts.size:,}" if facts.size else "not declared",
                 "ledger": f"{facts.entries:,} receipts, verified; head {facts.head[:16]}",
             }
         )
         lines += ["", self.meaning]
+        lines += ["", textwrap.fill(facts.lifetime, _WIDTH)] if facts.lifetime else []
         lines += ["", textwrap.fill(self.given, _WIDTH)] if self.given else []
         if facts.size and facts.budget.delta:
             lines += ["", textwrap.fill(str(delta_advice(facts.budget.delta, facts.size)), _WIDTH)]

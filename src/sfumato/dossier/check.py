@@ -179,6 +179,12 @@ def _budget(facts: Facts) -> Found:
             told,
             f"An epsilon above {_LARGE} protects little: `sfumato explain {float(budget.epsilon):g}`.",
         )
+    if budget.each is not None:
+        return (
+            "by hand",
+            f"{told} {facts.lifetime}",
+            "Is that what people were promised? Else leave each out.",
+        )
     if budget.delta and facts.size is None:
         return "by hand", told, "Declare the size of the table, so that delta can be held against it."
     if budget.delta and facts.size is not None:

@@ -11,10 +11,12 @@ from sfumato._dataclasses import dataclass
 from sfumato.catalog import Catalog, Role
 from sfumato.errors import InvalidParameter, LedgerMismatch, LedgerTampered, SfumatoError
 from sfumato.ledger.balance import Balance
+from sfumato.ledger.budget import amount
 from sfumato.ledger.rules import declared
 from sfumato.loss import PrivacyLoss, compose
 from sfumato.render import with_bar
-from sfumato.schema import PrivacyUnit, PrivateTable
+from sfumato.schema import PrivacyUnit, PrivateTable, Windows
+from sfumato.schema.windows import hull_of
 from sfumato.session import Release, declaration_of
 from sfumato.session.payload import Answer
 
@@ -75,14 +77,16 @@ class Facts:
         unit: Whose privacy is protected.
         roles: By table and column.
         budget: As the ledger has it.
-        balance: What is spent and left.
+        balance: What is spent and left; where the budget is for each window of time, in the fullest of them.
         hindsight: The epsilon at the budget's delta had all of it been planned before the first answer.
-        loss: Of all releases together; None before the first.
+        loss: Of all releases together, or of those in that window; None before the first.
         paid: The releases, oldest first.
         acts: The steward's acts that changed a budget or a declaration, oldest first.
         entries: How many receipts the ledger has in all; they verify. 0 where there is no ledger yet.
         head: The last link of its chain.
         begun: Whether the dataset is on record; before its first question all of this is the file's.
+        windows: In how many windows of time something is paid, from the first to the last, where the budget
+            is for each.
     """
 
     dataset: str
@@ -99,6 +103,22 @@ class Facts:
     entries: int
     head: str
     begun: bool = True
+    windows: int = 0
+
+    @property
+    def lifetime(self) -> str:
+        """What one person may lose over all windows of time, in a sentence; empty where budgets have none."""
+        if self.budget.each is None:
+            return ""
+        epsilon, span = amount(self.budget.epsilon), self.budget.span
+        so_far = (
+            f"So far {many(self.windows, 'such window')} {'is' if self.windows == 1 else 'are'} paid in, and "
+            f"whoever is in all of them may lose up to epsilon {amount(self.budget.epsilon * self.windows)}."
+        )
+        return (
+            f"The budget is for {span}, and none is for life: a person may lose up to epsilon {epsilon} in "
+            f"each, and n times as much in n of them. {so_far if self.windows else ''}"
+        ).rstrip()
 
     @property
     def size(self) -> int | None:
@@ -138,13 +158,16 @@ def facts(
             "a dossier tells what was promised; put the file back, or run `sfumato ledger redeclare`."
         )
     # A session would put a new version or, before the first debit, another budget on record; this only looks.
-    tables, balance = catalog.members(dataset), ledger.balance(dataset)
-    kept_as_is = balance.entries > 0 or catalog.budgets.get(dataset) == known[dataset].budget
-    asked = session() if session is not None and wanted == on_record and kept_as_is else None
+    tables = catalog.members(dataset)
     receipts = list(ledger.entries(dataset))
-    kept = {receipt.memo.get("debit") for receipt in receipts if receipt.kind == "release"}
     debits = [receipt for receipt in receipts if receipt.kind == "debit"]
-    losses = [debit.loss for debit in debits if debit.loss is not None]
+    windows = hull_of(debit.windows for debit in debits)
+    balance = ledger.balance(dataset, window=windows)
+    kept_as_is = bool(debits) or catalog.budgets.get(dataset) == known[dataset].budget
+    asked = session() if session is not None and wanted == on_record and kept_as_is else None
+    kept = {receipt.memo.get("debit") for receipt in receipts if receipt.kind == "release"}
+    met = [debit for debit in debits if windows is None or _is_in(debit, balance.window)]
+    losses = [debit.loss for debit in met if debit.loss is not None]
     return Facts(
         dataset,
         catalog,
@@ -159,7 +182,14 @@ def facts(
         tuple(receipt for receipt in receipts if receipt.kind not in _NO_ACTS),
         verification.entries,
         verification.head,
+        windows=0 if windows is None else windows.count,
     )
+
+
+def _is_in(debit: Receipt, window: str) -> bool:
+    """Whether a debit is charged in a window."""
+    paid = debit.windows
+    return paid is None or paid.first <= Windows.named(paid.each, window).first <= paid.last
 
 
 def foreseen(catalog: Catalog, dataset: str, *, ledger: Ledger | None = None) -> Facts:
