@@ -286,9 +286,9 @@ class Pricing:
         """The quote of a total at one step, with the noise that it has."""
         return self.at(step, self.laws(self.weights(step, of, length)))
 
-    def at(self, step: int, laws: tuple[Noise, ...]) -> Quote:
-        """The quote of something that is shown at one step, with its noise."""
-        return replace(self.quote, plan=self.step_plan(step), noises=laws)
+    def at(self, step: int, laws: tuple[Noise, ...], plan: Plan | None = None) -> Quote:
+        """The quote of something that is shown at one step, with its noise; `plan` is that of the step."""
+        return replace(self.quote, plan=self.step_plan(step) if plan is None else plan, noises=laws)
 
 
 def choice_of(touches: int, horizon: int, of: Of, length: int | None) -> Choice:

@@ -32,6 +32,7 @@ from sfumato.session.series.pricing import Of, Pricing
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
+    from sfumato.plan.prices.plan import Plan
 
 __all__ = ["Published"]
 
@@ -147,10 +148,11 @@ class Published(NotAList):
         laws: tuple[Noise, ...],
         meaning: str,
         groups: Sequence[Group],
+        plan: Plan | None = None,
     ) -> Release:
         """Sums of points in steps of their grids as a release; of `groups`, where groups are found."""
         assert self.receipt is not None
-        quote, finding = self.pricing.at(step, laws), self.pricing.finding
+        quote, finding = self.pricing.at(step, laws, plan), self.pricing.finding
         noisy = tuple(self._natural(place, each) for place, each in enumerate(units))
         answer = Answer(noisy, laws, quote.epsilon, quote.delta, "gaussian")
         if finding is not None:
@@ -271,13 +273,15 @@ class Published(NotAList):
         if not self._points:
             raise InvalidParameter("Nothing is published yet: advance() publishes the steps that are over.")
         form, length = self._kind(of, window)
-        meaning, cohorts, tables = self._meaning(form, length), self._cohorts(), list[pa.Table]()
+        meaning, tables = self._meaning(form, length), list[pa.Table]()
+        cohorts = [cohort for cohort in self._cohorts() if cohort.groups] or self._cohorts()[:1]
         laws = [self.pricing.all_laws(len(self), form, length, cohort.since) for cohort in cohorts]
         for step, totals in enumerate(self._sums(form, length)):
+            plan = self.pricing.step_plan(step)
             for cohort, law in zip(cohorts, laws, strict=True):
                 if cohort.since <= step:
                     units = [total[cohort.begin : cohort.end] for total in totals]
-                    release = self._release(step, units, next(law), meaning, cohort.groups)
+                    release = self._release(step, units, next(law), meaning, cohort.groups, plan)
                     tables.append(release.to_arrow(errors=errors, confidence=confidence, kind=kind))
         return pa.concat_tables(table.replace_schema_metadata(None) for table in tables)
 
