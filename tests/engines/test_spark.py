@@ -1102,3 +1102,25 @@ def test_units_are_pairs_of_an_id_and_a_window(one, kind):
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kathmandu"])
 def test_windows_end_at_local_midnight(one, zone):
     check_zones(one, zone, ["day", "month"])
+
+
+def test_states_are_read_apart(one, tmp_path):
+    for number, many in ((1, 10), (2, 20), (3, 40)):
+        rows = pa.table(
+            {"u": [f"{number} {n}" for n in range(many)], "n": pa.array([number] * many, pa.int64())}
+        )
+        pq.write_table(rows, tmp_path / f"{number}.parquet")
+    by_files = {str(last): sf.State([f"{n}.parquet" for n in range(1, last + 1)]) for last in (1, 2, 3)}
+    by_column = {str(last): sf.State(column="n", last=last) for last in (1, 2, 3)}
+    for place, states in enumerate((by_files, by_column)):
+        table = sf.PrivateTable(
+            f"grows{place}",
+            source=tmp_path,
+            unit=sf.PrivacyUnit("u"),
+            schema={"n": sf.Int(0, 9)},
+            states=states,
+        )
+        with sf.Session(table, budget=sf.Budget(10**6), engine=one) as session:
+            sessions = [session.at("1"), session.at("2"), session, session.growing()]
+            asked = [each.sql(f"SELECT COUNT(*) AS n FROM grows{place}") for each in sessions]
+            assert [exact(query)[0]["n"][0].as_py() for query in asked] == [10, 30, 70, 70]
