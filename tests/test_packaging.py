@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 BROUGHT = {"pandas", "polars"}  # frames that are passed in by whoever has the library
 TOOLS = {"test", "lint"}
-APART = {"spark"}  # half a gigabyte, and it needs Java: asked for by name
+APART = {"spark", "delta"}  # half a gigabyte, and it needs Java; a reader of logs: asked for by name
 NOT_SHIPPED = {".ci/run"}
 
 

@@ -76,6 +76,7 @@ def test_states_by_a_column(cli, clinic):
         "files": [],
         "column": "place",
         "last": 2,
+        "snapshot": None,
     }
 
 

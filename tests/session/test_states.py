@@ -248,7 +248,7 @@ def test_what_is_no_state_is_refused(tmp_path):
         table_of(month(1), {"a": files(1)})
     with pytest.raises(InvalidParameter, match="upper and lower case"):
         table_of(tmp_path, {"a": files(1), "A": files(2)})
-    with pytest.raises(InvalidParameter, match="all lists of files"):
+    with pytest.raises(InvalidParameter, match="all files of their own"):
         table_of(tmp_path, {"a": files(1), "b": sf.State(column="place", last=2)})
     with pytest.raises(InvalidParameter, match="There is no state 'c' of visits: a"):
         table_of(tmp_path, {"a": files(1)}, version="c")

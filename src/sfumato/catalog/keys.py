@@ -90,6 +90,7 @@ KEYS: dict[str, dict[str, str]] = {
         "sizes": "how many bytes they had when it was declared, which `sfumato check` looks at",
         "column": "a declared column that grows as rows arrive, where states are not files",
         "last": "the last value of that column that belongs to it",
+        "snapshot": "of a Delta table, the number of the snapshot",
     },
     "tables.NAME.synth": {
         "constraints": 'conditions that hold in every row, such as ["age >= 18"]',

@@ -46,7 +46,8 @@ def add(
 ) -> None:
     """Write a new state into sfumato.toml: the files that are there now, or rows up to a value.
 
-    No file is opened. What arrives later is in no state that was declared before.
+    Of a Delta table it is the newest snapshot. No file is opened. What arrives later is in no state that was
+    declared before.
     """
     catalog = read_catalog(config)
     chosen = _chosen(catalog, table)
@@ -74,13 +75,19 @@ def list_states(table: TableArgument, config: ConfigOption = None, json_: JsonOp
     if json_:
         emit_json(
             {
-                name: {"files": list(state.files), "column": state.column, "last": _spoken(state.last)}
+                name: {
+                    "files": list(state.files),
+                    "column": state.column,
+                    "last": _spoken(state.last),
+                    "snapshot": state.snapshot,
+                }
                 for name, state in chosen.states.items()
             }
         )
         return
     for name, state in chosen.states.items():
         held = f"{len(state.files)} files" if state.files else f"{state.column} up to {state.last}"
+        held = held if state.snapshot is None else f"snapshot {state.snapshot}"
         say(f"{name}  {held}")
     if not chosen.states:
         say(f"{chosen.name} has no states: sfumato state add {chosen.name} NAME.")
@@ -96,10 +103,13 @@ def _chosen(catalog: Catalog, name: str) -> PrivateTable:
 
 def _of_files(table: PrivateTable) -> list[str]:
     """The files that are there now, with their sizes."""
+    from sfumato.engines.delta import is_delta, newest
     from sfumato.engines.sources import Files, locate
     from sfumato.schema.states import folder_of
 
     folder = folder_of(table.source)
+    if is_delta(folder):
+        return [f"snapshot = {newest(folder)}"]
     located = locate(table.source)
     if not isinstance(located, Files) or os.path.isfile(folder):
         raise InvalidParameter(

@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias
 
 from sfumato._dataclasses import dataclass
 from sfumato.dossier.facts import Facts, many
+from sfumato.engines.sources import locate
+from sfumato.errors import SfumatoError
 from sfumato.explain import delta_advice
 from sfumato.schema import ColumnType, PrivateTable
 from sfumato.schema.classify import role_of
@@ -131,6 +133,8 @@ def _moved(tables: Iterable[PrivateTable]) -> list[str]:
     found = []
     for table in tables:
         for name, state in table.states.items():
+            if state.snapshot is not None:
+                found += _left(table.at(name))
             sizes = state.sizes or (None,) * len(state.files)
             for path, size in zip(state.files, sizes, strict=True):
                 try:
@@ -141,6 +145,15 @@ def _moved(tables: Iterable[PrivateTable]) -> list[str]:
                     if size not in (None, now):
                         found.append(f"{path} of {table.name} at {name} has another size")
     return found
+
+
+def _left(table: PrivateTable) -> list[str]:
+    """What is wrong with a snapshot: its log or some of its files may be gone."""
+    try:
+        locate(table.reads)
+    except SfumatoError:
+        return [f"{table.name} at {table.version} cannot be opened"]
+    return []
 
 
 def _preparation(facts: Facts) -> Found:

@@ -7,6 +7,7 @@
 | CSV with a header in UTF-8 | `"visits.csv"`, `"visits.csv.gz"`, `"visits.tsv"` |
 | CSV in another form | `Csv("visits.csv", header=False, names=["id", "day"], dates="%d.%m.%Y")` |
 | Arrow IPC, Feather | `"visits.arrow"`, `"visits.feather"` |
+| a Delta table, with `sfumato[delta]`: the files of its newest snapshot | `"visits/"` |
 | a table of a DuckDB file | `"shop.duckdb::visits"`, or `"shop.duckdb"` if it has one table |
 | in memory | a pyarrow Table, RecordBatch or Dataset, a pandas or Polars frame |
 
@@ -27,9 +28,10 @@ from sfumato._dataclasses import dataclass
 from sfumato.engines._paths import WILD, can_be_named
 from sfumato.engines.base import Source, check_address
 from sfumato.engines.csv_format import Csv
+from sfumato.engines.delta import files_of, is_delta
 from sfumato.engines.frames import Frame, frame_of
 from sfumato.errors import SourceUnusable
-from sfumato.schema.states import StateFiles
+from sfumato.schema.states import Snapshot, StateFiles
 
 __all__ = [
     "Database",
@@ -111,6 +113,9 @@ def locate(source: Source) -> Located:
         return replace(located, csv=source)
     if isinstance(source, str | Path):
         return _from_text(os.fspath(source))
+    if isinstance(source, Snapshot):
+        shown = f'The source "{source.folder[:200]}" at snapshot {source.number}'
+        return _files(_there(files_of(source.folder, source.number), shown), shown, root=source.folder)
     if isinstance(source, StateFiles):
         return _from_list([*source.paths], source.folder)
     if isinstance(source, list | tuple) and source and all(isinstance(path, str | Path) for path in source):
@@ -151,13 +156,23 @@ def _from_text(text: str) -> Located:
             raise SourceUnusable(f"{shown} does not exist; check the path.")
         return Database(os.path.abspath(path), table or None, shown)
     if os.path.isdir(text):
-        return _files(list(_inside(text)), shown, root=text)
+        inside = files_of(text) if is_delta(text) else list(_inside(text))
+        return _files(inside, shown, root=text)
     if os.path.isfile(text):
         return _files([text], shown, root=os.path.dirname(text))
     if any(character in text for character in WILD):
         files = [file for file in glob.glob(text, recursive=True) if os.path.isfile(file)]
         return _files(files, shown, root=_fixed_part(text))
     raise SourceUnusable(f"{shown} does not exist; check the path.")
+
+
+def _there(paths: list[str], shown: str) -> list[str]:
+    """The files, if none of them is gone."""
+    if not all(os.path.isfile(path) for path in paths):
+        raise SourceUnusable(
+            f"{shown} has files that are gone, as a vacuum leaves it; ask about a later one."
+        )
+    return paths
 
 
 def _from_list(texts: list[str], folder: str | None = None) -> Files:

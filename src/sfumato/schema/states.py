@@ -17,7 +17,7 @@ from sfumato.render import is_text
 from sfumato.schema._assign import assign
 from sfumato.schema.columns import ColumnType
 
-__all__ = ["GROWING", "State", "StateFiles", "folder_of", "states_of"]
+__all__ = ["GROWING", "Snapshot", "State", "StateFiles", "folder_of", "states_of"]
 
 GROWING = "all states"
 """The version of a table that is read as it is, whatever its newest state."""
@@ -25,7 +25,7 @@ GROWING = "all states"
 _WILD = "*?["
 _ONE = (
     'A state is a list of files, State(files=["2026-01.parquet"]), or the rows up to a value of a column, '
-    'State(column="arrived", last="2026-01-31").'
+    'State(column="arrived", last="2026-01-31"); of a Delta table State(snapshot=12).'
 )
 
 
@@ -39,12 +39,14 @@ class State:
             decided by it: `sfumato check` tells the steward of a file that has another size by now.
         column: A declared column of dates, timestamps or whole numbers that grows as rows arrive.
         last: The greatest value of it that belongs to the state.
+        snapshot: Of a Delta table, the number of the snapshot.
     """
 
     files: tuple[str, ...]
     sizes: tuple[int, ...]
     column: str | None
     last: Any
+    snapshot: int | None
 
     def __init__(
         self,
@@ -53,19 +55,43 @@ class State:
         sizes: Iterable[int] = (),
         column: str | None = None,
         last: Any = None,
+        snapshot: int | None = None,
     ) -> None:
         if isinstance(files, str | Path):
             raise InvalidParameter("files is a list of paths within the table's folder.")
         listed = tuple(os.fspath(path) for path in files)
         counted = tuple(as_integer(size, "sizes", least=0) for size in sizes)
-        if bool(listed) == (column is not None) or (column is None) != (last is None):
+        ways = (bool(listed), column is not None, snapshot is not None)
+        if sum(ways) != 1 or (column is None) != (last is None):
             raise InvalidParameter(_ONE)
         if counted and len(counted) != len(listed):
             raise InvalidParameter("sizes has the bytes of each of the files, or nothing.")
         for path in listed:
             if not is_text(path) or not path or os.path.isabs(path) or ".." in Path(path).parts:
                 raise InvalidParameter("files are paths within the table's folder, such as 2026-01.parquet.")
-        assign(self, files=listed, sizes=counted, column=column, last=last)
+        number = None if snapshot is None else as_integer(snapshot, "snapshot", least=0)
+        assign(self, files=listed, sizes=counted, column=column, last=last, snapshot=number)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it has files of its own: to an engine each such state is another table."""
+        return self.column is None
+
+
+class Snapshot(tuple[str, ...]):
+    """A Delta table at one of its snapshots, as a source."""
+
+    __slots__ = ()
+
+    @property
+    def folder(self) -> str:
+        """Where the table is."""
+        return self[0]
+
+    @property
+    def number(self) -> int:
+        """Which snapshot."""
+        return int(self[1])
 
 
 class StateFiles(tuple[str, ...]):
@@ -98,15 +124,15 @@ def states_of(
             raise InvalidParameter(f'A state has a name, such as "2026-03", and not {GROWING!r}.')
         if not isinstance(state, State):
             raise InvalidParameter(_ONE)
-        if state.files:
+        if state.is_apart:
             folder_of(source)
             found[name] = state
         else:
             found[name] = State(column=state.column, last=_last(state, columns))
     if len({name.lower() for name in found}) != len(found):
         raise InvalidParameter("Two states differ only in upper and lower case; give them other names.")
-    if len({bool(state.files) for state in found.values()}) > 1:
-        raise InvalidParameter("The states of a table are all lists of files, or all by a column.")
+    if len({state.is_apart for state in found.values()}) > 1:
+        raise InvalidParameter("The states of a table are all files of their own, or all by a column.")
     return found
 
 

@@ -16,7 +16,7 @@ from sfumato.numeric.exact import as_integer
 from sfumato.render import is_text, without_password
 from sfumato.schema._assign import assign
 from sfumato.schema.columns import ColumnType
-from sfumato.schema.states import GROWING, State, StateFiles, folder_of, states_of
+from sfumato.schema.states import GROWING, Snapshot, State, StateFiles, folder_of, states_of
 from sfumato.schema.unit import PrivacyUnit
 from sfumato.schema.windows import Windows
 
@@ -121,15 +121,17 @@ class PrivateTable:
     def reads(self) -> Any:
         """What is opened: the source, or those files of it that belong to the state."""
         state = self.states.get(self.version)
-        if state is None or not state.files:
+        if state is None or not state.is_apart:
             return self.source
         folder = folder_of(self.source)
+        if state.snapshot is not None:
+            return Snapshot((folder, str(state.snapshot)))
         return StateFiles((folder, *(str(Path(folder, path)) for path in state.files)))
 
     @property
     def relation(self) -> str:
         """What an engine calls it: another state's files are another table there."""
-        by_files = any(state.files for state in self.states.values())
+        by_files = any(state.is_apart for state in self.states.values())
         return f"{self.name} at {self.version}" if by_files and self.version != self.newest else self.name
 
     @property
