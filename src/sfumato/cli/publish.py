@@ -20,6 +20,7 @@ from sfumato.cli.output import emit_json, paragraph, say, spinner, table
 from sfumato.cli.question import Question
 from sfumato.errors import InvalidParameter
 from sfumato.render import shown
+from sfumato.schema.windows import Windows, hull_of
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
@@ -104,9 +105,12 @@ class _Sessions:
         return self._open[dataset]
 
     def left_in(self, agenda: Agenda) -> list[Balance]:
-        """What is left of each budget: where it is for each window, in the last one that is published."""
-        last = {entry.dataset: entry.paid_in(entry.over - 1) for entry in agenda.entries if entry.over}
-        return [session.balance(name, window=last.get(name)) for name, session in self._open.items()]
+        """What is left of each budget: where it is for each window, in the fullest that was last paid in."""
+        paid = dict[str, Windows | None]()
+        for entry in agenda.entries:
+            last = entry.paid_in(entry.over - 1) if entry.over else None
+            paid[entry.dataset] = hull_of([paid.get(entry.dataset), last])
+        return [session.balance(name, window=paid.get(name)) for name, session in self._open.items()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from sfumato.purchase import Forecast
 __all__ = ["Outlook", "outlooks"]
 
 _MOST = 1000  # windows of a dataset that are looked at
+_FEW = 100  # where the budget is for each window: then each question is read, to see which it pays in
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ def outlooks(entries: Sequence[Entry], forecasts: Mapping[str, Forecast]) -> dic
     found = dict[str, Outlook]()
     for dataset, due in forecasts.items():
         own = [entry for entry in entries if entry.dataset == dataset]
-        coming = list(islice(heapq.merge(*map(_named, own), key=lambda each: each[0]), _MOST))
+        most = _MOST if own[0].paid_in(0) is None else _FEW
+        coming = list(islice(heapq.merge(*map(_named, own), key=lambda each: each[0]), most))
         fits = _fitting(due, [asked for _, _, asked in coming])
         counted = Counter(name for _, name, _ in coming[:fits])
         for entry in own:

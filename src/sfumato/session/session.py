@@ -517,8 +517,11 @@ class Session(NotAList):
             balances = [self.balance(name) for name in self._datasets]
         except SfumatoError:
             return f"<Session of {', '.join(self.tables)}{who}: closed>"
-        left = ", ".join(f"epsilon {amount(one.remaining)} of {amount(one.epsilon)}" for one in balances)
-        return f"<Session of {', '.join(self.tables)}{who}: {left} left>"
+        left = [
+            f"epsilon {amount(one.remaining)} of {amount(one.epsilon)}" + (one.window and f" in {one.window}")
+            for one in balances
+        ]
+        return f"<Session of {', '.join(self.tables)}{who}: {', '.join(left)} left>"
 
     def __enter__(self) -> Session:
         return self
