@@ -54,7 +54,7 @@ from sfumato.testing import check_engine, exact
 from sfumato.testing.calls import accepted, check, inside, nasty
 from sfumato.testing.engines import engine_faults
 from unlucky import AsTheyAre, Broken, Unlucky
-from windows_of_time import check_windows
+from windows_of_time import check_held, check_windows
 from zones_of_time import check_zones
 
 pytestmark = pytest.mark.slow  # the first one starts Spark
@@ -1097,6 +1097,10 @@ def test_random_questions_of_prepared_tables_have_the_same_integers(one, tmp_pat
 @pytest.mark.parametrize("kind", ["text", "decimal"])
 def test_units_are_pairs_of_an_id_and_a_window(one, kind):
     check_windows(one, kind, ["week", 30])
+
+
+def test_rows_of_windows_that_were_paid_for_are_read_and_no_others(one):
+    check_held(one, ["month", 30])
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kathmandu"])

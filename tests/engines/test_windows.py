@@ -10,13 +10,17 @@ from sfumato.numeric.zones import Offsets, offsets_of
 from sfumato.plan.questions import windowing
 from sfumato.plan.questions.windowing import window_of
 from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable, Timestamp
-from windows_of_time import WINDOWS, check_windows
+from windows_of_time import WINDOWS, check_held, check_windows
 from zones_of_time import ZONES, check_zones
 
 
 @pytest.mark.parametrize("kind", sorted(IDS))
 def test_units_are_pairs_of_an_id_and_a_window(make_shared, kind):
     check_windows(make_shared(), kind, WINDOWS if kind == "text" else ["week", "month", 30])
+
+
+def test_rows_of_windows_that_were_paid_for_are_read_and_no_others(make_shared):
+    check_held(make_shared(), ["day", "week", "month", "quarter", "year", 30])
 
 
 @pytest.mark.parametrize("zone", ZONES)

@@ -10,15 +10,20 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, LedgerMismatch, QueryRefused
 from sfumato.ledger import Memo
+from sfumato.ledger.book import Account
+from sfumato.ledger.spans import Spans
 from sfumato.loss import PureLoss
 from sfumato.plan.questions.nodes import Measured
 from sfumato.purchase import Purchase
 from sfumato.schema import Windows
 from sfumato.session.vault import Vault
+from sfumato.sql.write import parts, sources
+from sfumato.sql.write.constants import constant_node
 
 DAY = datetime.date
 NOW = datetime.datetime(2026, 11, 17, tzinfo=datetime.UTC)
@@ -44,12 +49,14 @@ def table(rows, *, window="month", version="1", max_rows=5, zone="UTC", **more) 
             "day": pa.array(days, pa.date32()),
             "at": pa.array(at, pa.timestamp("s")),
             "kind": pa.array(kinds),
+            "ward": pa.array(kinds),
         }
     )
     schema = {
         "day": sf.Date("2026-01-01", "2026-06-30"),  # which some rows break
         "at": sf.Timestamp("2026-01-01", "2026-06-30"),
         "kind": sf.Enum("a", "b"),
+        "ward": sf.Text(),  # whose values are not public
     }
     time = "at" if zone != "UTC" else "day"
     unit = sf.PrivacyUnit("patient", max_rows=max_rows, window=window, time=time, zone=zone, **more)
@@ -305,6 +312,52 @@ def test_what_a_person_does_in_a_month_is_seen_in_that_month_alone(seed, tmp_pat
     assert seen  # the person is in the data
 
 
+# ── planted: each of these must be seen
+
+
+def without_condition(source, tables, dialect):
+    del source, tables, dialect
+
+
+def test_a_statement_without_the_condition_is_seen(monkeypatch):
+    monkeypatch.setattr(parts, "in_paid_windows", without_condition)
+    monkeypatch.setattr(sources, "in_paid_windows", without_condition)
+    with pytest.raises(AssertionError):
+        test_a_statement_reads_the_windows_that_its_receipt_names_and_no_other_row("month", 400)
+
+
+def test_rows_without_a_time_that_are_counted_are_seen(monkeypatch):
+    window = sources._window
+
+    def never_null(private, tables, dialect):
+        first = constant_node(DAY(2026, 1, 1))
+        return exp.Coalesce(this=window(private, tables, dialect), expressions=[first])
+
+    monkeypatch.setattr(sources, "_window", never_null)
+    with pytest.raises(AssertionError):
+        test_a_statement_reads_the_windows_that_its_receipt_names_and_no_other_row("month", 400)
+
+
+def test_windows_by_the_time_of_asking_are_seen(monkeypatch):
+    def now(self, windows):
+        return windows and Windows.of_days(windows.each, NOW.date(), NOW.date())
+
+    monkeypatch.setattr(Account, "charged_in", now)
+    with pytest.raises(AssertionError):
+        test_the_dates_of_a_question_say_which_windows_it_is_paid_in(MARCH, "2026-03")
+
+
+def test_a_debit_that_is_charged_in_its_first_window_alone_is_seen(monkeypatch):
+    add = Spans.add
+
+    def once(self, windows, price, **more):
+        add(self, windows and Windows(windows.each, windows.first, windows.first), price, **more)
+
+    monkeypatch.setattr(Spans, "add", once)
+    with pytest.raises(AssertionError):
+        test_the_dates_of_a_question_say_which_windows_it_is_paid_in("YEAR(day) = 2026", "2026-01 to 2026-12")
+
+
 # ── who is refused
 
 
@@ -405,6 +458,23 @@ def test_a_series_is_paid_in_each_window_that_its_horizon_meets(monkeypatch):
                 epsilon=0.6,
                 delta="1e-7",
             ).advance(now=NOW)
+        assert session.ledger.verify().ok
+
+
+def test_a_series_that_finds_its_groups_is_paid_in_the_same_way(monkeypatch):
+    with opened(budget=sf.Budget(9, "1e-3", each="month")) as session, readings(monkeypatch) as read:
+        series = session.stream(
+            "SELECT DATE_TRUNC('week', day) AS w, ward, COUNT(*) AS n FROM visits "
+            "GROUP BY DATE_TRUNC('week', day), ward",
+            start="2026-02-02",
+            horizon=8,
+            epsilon=8,
+            delta="5e-4",
+        )
+        series.advance(now=NOW)
+        assert str(series.receipt.windows) == "2026-02 to 2026-03"
+        assert {windows for windows, _, _ in read} == {series.windows}
+        assert session.balance(window="2026-04").spent == 0
         assert session.ledger.verify().ok
 
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 from same_questions import IDS
 from sfumato.engines.dialect import PORTABLE
 from sfumato.errors import QueryRefused, SourceUnusable
-from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable, Timestamp
+from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable, Timestamp, Windows
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
 
-__all__ = ["WINDOWS", "check_windows"]
+__all__ = ["WINDOWS", "check_held", "check_windows"]
 
 WINDOWS = ["day", "week", "month", "quarter", "year", 1, 30, 365]
 _FIRST = datetime.date(1970, 1, 1)
@@ -107,3 +107,38 @@ def check_windows(engine, kind, lengths):
                 for wanted in (0, 1)
             ]
             assert found == [n << 30 for n in true], (length, time)
+
+
+def check_held(engine, lengths):
+    """Where windows were paid for, rows of these alone are read: by dates and by timestamps."""
+    schema = {"day": Date(), "at": Timestamp(), "g": Int(0, 1)}
+    if engine.dialect.name == "datafusion":  # the example reads no timestamps
+        del schema["at"]
+    rows, ids, days = world("text", 0)
+    engine.attach("held", rows, {column: c.kind for column, c in schema.items()}, unit="who")
+    for length in lengths:
+        for time in [each for each in ("day", "at") if each in schema]:
+            unit = PrivacyUnit("who", max_groups=2, max_rows=400, window=length, time=time)
+            tables = {"held": PrivateTable("held", source=None, unit=unit, schema=schema)}
+            (measured,) = ask("SELECT COUNT(*) AS n FROM held", tables).plan.recipe.questions
+            vault = Vault(engine, tables, {"held": 5}, {"held": PORTABLE.name})
+            for begin, end in (
+                ("1969-12-31", "1969-12-31"),
+                ("1969-12-31", "2023-12-31"),
+                ("2024-02-29",) * 2,
+            ):
+                windows = Windows.of_days(
+                    length, datetime.date.fromisoformat(begin), datetime.date.fromisoformat(end)
+                )
+                try:
+                    vault.check([measured], windows=windows)
+                except QueryRefused:
+                    if engine.dialect.name != "datafusion":
+                        raise
+                    continue
+                (found,) = vault._read(measured, 0, windows=windows).columns[0].tolist()
+                first, last = windows.days()
+                inside = [one for one, day in zip(ids, days, strict=True) if day and first <= day <= last]
+                true = sum(map(is_id, inside))
+                assert 0 < true < sum(map(is_id, ids))
+                assert (true << 30) - 400 * true <= found <= true << 30, (length, time, windows)
