@@ -27,10 +27,12 @@ import sfumato as sf
 import spark
 from commands import invoke
 from float_keys import compare_keys
+from neighbours import examine, examine_form
 from prepared_places import LAWS, DuckDBPlace, SparkPlace, portable_duckdb
 from prepared_places import made as to_folder
 from prepared_places import rows_of as rows_to_prepare
 from prepared_places import table_of as table_like
+from random_shapes import FORMS
 from same_questions import Compared, answer_of_no_groups, compare_prepared, compare_queries, compare_shapes
 from sfumato.cli import app
 from sfumato.dossier.unopened import Unopened
@@ -213,11 +215,7 @@ class Untimed:
         return getattr(self._one, name)
 
     def attach(self, name: str, rows: pa.Table, *more: Any, **options: Any) -> None:
-        for place, field in enumerate(rows.schema):
-            if pa.types.is_time(field.type):
-                moments = rows.column(place).cast(pa.int64()).cast(pa.timestamp("us"))
-                rows = rows.set_column(place, field.name, moments)
-        self._one.attach(name, rows, *more, **options)
+        self._one.attach(name, spark.untimed(rows), *more, **options)
 
 
 IDS = {"bytes", "zoned", "narrow float"}
@@ -259,6 +257,38 @@ def test_many_random_questions_have_the_same_integers(interpreted, part):
 def test_many_random_questions_have_the_same_integers_as_compiled_code(one):
     keeps_to(compare_queries(lambda: Untimed(one), "many compiled", 500, ids=IDS), 250)
     keeps_to(compare_shapes(lambda: Untimed(one), "many compiled", 4, ids=IDS), 60)
+
+
+@pytest.mark.parametrize("how_many", [5, pytest.param(240, marks=pytest.mark.stats)])
+def test_no_unit_moves_a_query_further_than_claimed(one, how_many):
+    found = examine("spark", how_many, plain=True, store=spark.SparkStore)
+    assert found.broken == []
+    assert found.accepted >= how_many // 3
+    assert found.reached >= how_many // 24
+
+
+@pytest.mark.stats
+def test_a_sum_that_wraps_moves_further_than_claimed(one):
+    broken = dataclasses.replace(SPARK, sum="CAST(MOD(SUM({0}), 2147483648) AS DECIMAL(38, 0))")
+    found = examine("planted", 60, plain=True, stop=True, store=lambda: spark.SparkStore(broken))
+    assert found.broken != []
+
+
+SAMPLED = ("grouped", "per unit", "redefined")
+"""Forms that are asked about in each run, all others among the statistical tests."""
+
+
+@pytest.mark.parametrize(
+    ("form", "how_many"),
+    [
+        *((form, 1) for form in SAMPLED),
+        *(pytest.param(form, 8, marks=pytest.mark.stats) for form in sorted(FORMS)),
+    ],
+)
+def test_no_unit_moves_a_question_of_any_form_further_than_claimed(one, form, how_many):
+    found = examine_form(form, "spark", how_many, store=spark.SparkStore)
+    assert found.broken == []
+    assert found.accepted >= 1
 
 
 @pytest.mark.parametrize("keys", ["g", "g, h"])

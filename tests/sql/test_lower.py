@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
+from on_engine import rows_below
 from sfumato.engines import UNIT_COLUMN
 from sfumato.engines.dialect import DUCKDB, Dialect
 from sfumato.errors import InvalidParameter
@@ -149,8 +150,11 @@ def answer(
     connection: duckdb.DuckDBPyConnection, measured: Measured, dialect: Dialect = DUCKDB
 ) -> dict[tuple[Any, ...], tuple[int, ...]]:
     """What the engine gives, with zeros where it gives no row."""
-    statement = lower(measured, make_table(measured.unit), dialect=dialect)
-    result = connection.execute(statement.sql("duckdb")).fetchall()
+    table = make_table(measured.unit)
+    if dialect is DUCKDB:
+        result = rows_below(connection, lambda below: lower(measured, table, dialect=below), ["visits"])
+    else:
+        result = connection.execute(lower(measured, table, dialect=dialect).sql("duckdb")).fetchall()
     width = len(measured.keys)
     found = {row[:width]: row[width:] for row in result}
     assert len(found) == len(result)

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from sfumato.engines.dialect import DUCKDB
+from on_engine import rows_below
 from sfumato.plan.prices.recipe import recipe
 from sfumato.plan.questions.sensitivity import step
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, PrivateTable, Text
@@ -119,7 +119,7 @@ def make_table(draw: random.Random) -> pa.Table:
 def ours(connection: duckdb.DuckDBPyConnection, query: str) -> dict[tuple[Any, ...], tuple[Fraction, ...]]:
     plan = recipe(parse(query, {"visits": TABLE}), TABLE)
     measured = plan.measured
-    rows = connection.execute(lower(measured, TABLE, DUCKDB).sql("duckdb")).fetchall()
+    rows = rows_below(connection, lambda dialect: lower(measured, TABLE, dialect), ["visits"])
     width = len(measured.keys)
     found = {}
     for row in rows:

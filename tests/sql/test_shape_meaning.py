@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from on_engine import rows_below
 from sfumato.engines import pointer_column
-from sfumato.engines.dialect import DUCKDB
 from sfumato.plan.prices.recipe import recipe
 from sfumato.plan.questions.relations import rows_of
 from sfumato.plan.questions.sensitivity import step
@@ -146,7 +146,7 @@ def ours(connection: duckdb.DuckDBPyConnection, query: str) -> dict[tuple[Any, .
     measured = plan.measured
     connection.execute("SET search_path = 'engine'")
     found = {}
-    for row in connection.execute(lower(measured, rows, DUCKDB).sql("duckdb")).fetchall():
+    for row in rows_below(connection, lambda dialect: lower(measured, rows, dialect), TABLES):
         width = len(measured.keys)
         values = [row[width + i] * step(each, rows.unit) for i, each in enumerate(measured.measurements)]
         numbers = [  # counts and sums alone are asked for, and are linear

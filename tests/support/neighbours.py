@@ -101,9 +101,12 @@ def _identity(rows: pa.Table, column: str) -> str:
 
 
 class Store(Protocol):
-    """Another engine that statements are run on."""
+    """Another engine that statements are run on; names have its quotes around them."""
 
     dialect: Dialect
+    quotes: str
+
+    def text(self, statement: exp.Expr) -> str: ...
 
     def fill(self, name: str, rows: pa.Table) -> None: ...
 
@@ -128,6 +131,8 @@ class Bench:
     ) -> None:
         self.world, self._store = world, store
         self.dialect = DUCKDB if store is None else store.dialect
+        self._text = DUCKDB.text if store is None else store.text
+        self._quotes = '"' if store is None else store.quotes
         self.vault = Vault(self, world.tables, dict.fromkeys(world.tables, salt))
         self.reads = 0
         self.neighbours: Sequence[Side] = ()
@@ -166,9 +171,9 @@ class Bench:
     def fetch(self, statement: exp.Expression) -> Any:
         """The answer of the tables themselves; those of the neighbours are kept."""
         self.reads += 1
-        text = self.dialect.text(statement)
+        text = self._text(statement)
         for name, rows in self.world.base.items():
-            if f'"{name}"' in text:
+            if self._quoted(name) in text:
                 self._fill(name, rows)
         texts = [text, *(self._moved(text, side) for side in self.neighbours)]
         names, rows = self._execute(
@@ -187,10 +192,13 @@ class Bench:
     def _moved(self, text: str, side: Side) -> str:
         """The statement over the tables of a neighbour."""
         for name, rows in side.rows.items():
-            if f'"{name}"' in text:
+            if self._quoted(name) in text:
                 self._fill(name, rows, f" {side.name}")
-                text = text.replace(f'"{name}"', f'"{name} {side.name}"')
+                text = text.replace(self._quoted(name), self._quoted(f"{name} {side.name}"))
         return text
+
+    def _quoted(self, name: str) -> str:
+        return f"{self._quotes}{name}{self._quotes}"
 
     def _read(self, measured: Measured) -> Any:
         """The answer to the statement that a vault makes; a failure says no more than there."""

@@ -193,6 +193,11 @@ class PostgresStore:
     """PostgreSQL as what the search for broken sensitivities runs its statements on."""
 
     dialect: Dialect = POSTGRES
+    quotes = '"'
+
+    def text(self, statement: Any) -> str:
+        """A statement as the server reads it."""
+        return self.dialect.text(statement)
 
     def __init__(self, dialect: Dialect = POSTGRES) -> None:
         self.dialect = dialect

@@ -33,9 +33,14 @@ class DataFusionStore:
     """DataFusion as what the search for broken sensitivities runs its statements on."""
 
     dialect = DATAFUSION
+    quotes = '"'
 
     def __init__(self) -> None:
         self._context = context()
+
+    def text(self, statement: Any) -> str:
+        """A statement as the engine reads it."""
+        return self.dialect.text(statement)
 
     def fill(self, name: str, rows: pa.Table) -> None:
         """A table, whose floats have one NaN, as those of attached ones have."""

@@ -24,7 +24,7 @@ import pytest
 
 import durations
 
-__all__ = ["INTERPRETED", "connect_server", "started"]
+__all__ = ["INTERPRETED", "SparkStore", "connect_server", "started", "untimed"]
 
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Plans are run without writing and compiling code for each, which takes most of a small read."""
@@ -69,6 +69,70 @@ def started(**options: Any) -> Any:
 
     made = Spark(**{"threads": 1, "memory": "1GB", **options})
     durations.follow(made._spark.sparkContext._gateway.proc.pid)
+    return made
+
+
+def untimed(rows: Any) -> Any:
+    """The rows, whose times of day come as moments: Spark reads no columns of such."""
+    import pyarrow as pa
+
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_time(field.type):
+            micros = rows.column(place).cast(pa.time64("us")).cast(pa.int64())
+            rows = rows.set_column(place, field.name, micros.cast(pa.timestamp("us")))
+    return rows
+
+
+_filled: set[str] = set()
+
+
+class SparkStore:
+    """Spark as what the search for broken sensitivities runs its statements on."""
+
+    quotes = "`"
+
+    def __init__(self, dialect: Any = None) -> None:
+        from sfumato.engines.spark import SPARK
+
+        self.dialect = dialect or SPARK
+        self._spark = _shared()._spark
+        while _filled:
+            self._spark.catalog.dropTempView(_filled.pop())
+
+    def text(self, statement: Any) -> str:
+        """A statement as the engine writes it."""
+        from sfumato.engines.spark.conditions import with_typed_conditions
+
+        return self.dialect.text(with_typed_conditions(statement))
+
+    def fill(self, name: str, rows: Any) -> None:
+        """A table; Spark has no unsigned numbers."""
+        import pyarrow as pa
+
+        wide = [
+            field.with_type(pa.int64()) if pa.types.is_unsigned_integer(field.type) else field
+            for field in rows.schema
+        ]
+        rows = rows.cast(pa.schema(wide))
+        _filled.add(f"`{name}`")
+        self._spark.createDataFrame(rows).createOrReplaceTempView(f"`{name}`")
+
+    def execute(self, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """The names and rows of a result."""
+        from sfumato.errors import EngineFailed
+
+        with contextlib.suppress(Exception):
+            found = self._spark.sql(text).toArrow()
+            return found.column_names, [tuple(row.values()) for row in found.to_pylist()]
+        raise EngineFailed("Spark")
+
+
+@functools.cache
+def _shared() -> Any:
+    """An engine that compiles nothing, for all stores of a process."""
+    made = started()
+    for name, value in INTERPRETED.items():
+        made._spark.conf.set(name, value)
     return made
 
 
