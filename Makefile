@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := sh tests/halves.sh $(BIN)/python
+# Outside the pinned lists: which wheel is right, and where it is, is a matter of the machine.
+TORCH := 2.13.0
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
 .PHONY: help demo test quick stats durations bench lint style types tests lock test-matrix wheel sdist clean
@@ -46,6 +48,7 @@ $(VENV)/test: $(VENV)/made requirements/core.txt requirements/test.txt requireme
 	DIST_EXTRA_CONFIG=$(CURDIR)/requirements/wheel.cfg \
 	$(PIP) --no-deps --require-hashes --use-pep517 --no-build-isolation -r $(VENV)/half1.txt && wait $$other
 	@$(PIP) --no-deps --no-build-isolation -e .
+	@$(PIP) --no-deps torch==$(TORCH) || echo "==> PyTorch could not be installed: the tests of deep learning are skipped"
 	@touch $(VENV)/core $@
 
 demo: $(VENV)/core

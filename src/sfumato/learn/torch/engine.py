@@ -1,0 +1,117 @@
+"""A pass over one physical batch: from records to the sums of their cut gradients, as it is or compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.utils import stateless
+
+from sfumato.learn.torch.clipping import Bound, clipped
+from sfumato.learn.torch.precision import precision_of
+from sfumato.learn.torch.recording import Objective, Recorder
+
+__all__ = ["Engine"]
+
+Tensor: TypeAlias = torch.Tensor
+
+
+class Engine:
+    """Sums of cut gradients of a model, batch by batch of one size.
+
+    Args:
+        model: What is trained.
+        objective: From outputs and targets to a loss for each record.
+        bound: What one record may move the sums by.
+        amp: The short type that layers compute in, if any.
+        compiled: Whether the whole pass is traced once and compiled.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        bound: Bound,
+        *,
+        amp: torch.dtype | None = None,
+        compiled: bool = False,
+    ) -> None:
+        self.recorder, self.objective, self.bound = Recorder(model), objective, bound
+        self.amp, self.compiled = amp, compiled
+        first = next(model.parameters())
+        self.device, self.kind = first.device, first.dtype
+        self._ready = dict[Any, Callable[..., list[Tensor]]]()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the parameters that are trained, in the order of the sums."""
+        return self.recorder.trained
+
+    def sums(self, given: Tensor, target: Tensor, mask: Tensor) -> list[Tensor]:
+        """The sum of the cut gradients of the records that count, for each trained parameter."""
+        if not self.compiled:
+            return self._pass(given, target, mask)
+        shapes = (given.shape, given.dtype, target.shape, target.dtype)
+        if shapes not in self._ready:
+            self._ready[shapes] = self._compiled(given, target, mask)
+        with torch.no_grad():
+            return self._ready[shapes](self.values(), given, target, mask)
+
+    def _pass(self, given: Tensor, target: Tensor, mask: Tensor) -> list[Tensor]:
+        with torch.autocast(self.device.type, self.amp, enabled=self.amp is not None):
+            forms = self.recorder.gradients(given, target, self.objective)
+        precision = precision_of(self.amp or self.kind, self.device)
+        with torch.no_grad():
+            sums = clipped(forms, mask, self.bound, precision.given, precision.added).sums
+            parameters = dict(self.recorder.model.named_parameters())
+            return [
+                sums[name] if name in sums else torch.zeros_like(parameters[name], dtype=torch.float64)
+                for name in self.names
+            ]
+
+    def values(self) -> list[Tensor]:
+        """All parameters, as a pass that is traced takes them."""
+        return [each.detach() for _, each in self.recorder.model.named_parameters()]
+
+    def functional(self) -> Callable[..., list[Tensor]]:
+        """The pass as a function of the parameters, to be traced."""
+        model = self.recorder.model
+        names = [name for name, _ in model.named_parameters()]
+
+        def run(values: list[Tensor], given: Tensor, target: Tensor, mask: Tensor) -> list[Tensor]:
+            swapped = dict(zip(names, values, strict=True))
+            with torch.enable_grad(), stateless._reparametrize_module(model, swapped, tie_weights=True):
+                return self._pass(given, target, mask)
+
+        return run
+
+    def _compiled(self, given: Tensor, target: Tensor, mask: Tensor) -> Callable[..., list[Tensor]]:
+        traced = make_fx(self.functional())(self.values(), given, target, mask)
+        quick: Callable[..., list[Tensor]] = torch.compile(traced, dynamic=False)
+        return self._captured(quick, given, target, mask) if self.device.type == "cuda" else quick
+
+    def _captured(
+        self, run: Callable[..., list[Tensor]], *batch: Tensor
+    ) -> Callable[[list[Tensor], Tensor, Tensor, Tensor], list[Tensor]]:
+        """The same as one graph of the device, launched at once; what it gives is kept until the next."""
+        held, values, graph = [each.clone() for each in batch], self.values(), torch.cuda.CUDAGraph()
+        with torch.no_grad():
+            aside = torch.cuda.Stream()
+            aside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(aside):
+                for _ in range(2):
+                    run(values, *held)
+            torch.cuda.current_stream().wait_stream(aside)
+            with torch.cuda.graph(graph):
+                sums = run(values, *held)
+
+        def replayed(_: list[Tensor], *batch: Tensor) -> list[Tensor]:
+            for kept, each in zip(held, batch, strict=True):
+                kept.copy_(each)
+            graph.replay()
+            return sums
+
+        return replayed

@@ -1,0 +1,130 @@
+"""From one use of a layer to the gradients of its parameters, of each record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from sfumato.learn.torch.forms import Form, Looked, Outer, Stored
+from sfumato.learn.torch.precision import Precision
+
+__all__ = ["RULES", "Gradients", "Rule", "has_finite_gradient"]
+
+Tensor: TypeAlias = torch.Tensor
+Gradients: TypeAlias = dict[str, Form]
+Rule: TypeAlias = Callable[[Any, Tensor, Tensor, Precision], Gradients]
+
+
+def _places(value: Tensor) -> Tensor:
+    """Records, places, width; all between records and width are places."""
+    return value.reshape(value.shape[0], -1, value.shape[-1])
+
+
+def has_finite_gradient(layer: nn.Module) -> bool:
+    """Whether the gradient of what comes out is made finite: where the input is the side to be scaled."""
+    return isinstance(layer, nn.Linear) and layer.out_features > layer.in_features
+
+
+def _linear(layer: nn.Linear, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
+    left, right = _places(gradient), _places(given)
+    found: Gradients = {
+        "weight": Outer(left, right, layer.weight.shape, precision, has_finite_gradient(layer))
+    }
+    if layer.bias is not None:
+        found["bias"] = Stored(left.sum(1, dtype=precision.stored))
+    return found
+
+
+def _convolution(layer: Any, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
+    left = gradient.flatten(2)  # records, outputs, places
+    right = torch.nan_to_num(_patches(layer, given.to(gradient.dtype)))  # records, inputs × kernel, places
+    groups, found = layer.groups, dict[str, Form]()
+    if groups == 1:
+        found["weight"] = Outer(left.transpose(1, 2), right.transpose(1, 2), layer.weight.shape, precision)
+    else:
+        split = (left.shape[0] * groups, -1, left.shape[2])
+        left_part, right_part = (each.reshape(split).to(precision.inside) for each in (left, right))
+        made = torch.bmm(left_part, right_part.transpose(1, 2))
+        found["weight"] = Stored(made.view(left.shape[0], *layer.weight.shape))
+    if layer.bias is not None:
+        found["bias"] = Stored(left.sum(2, dtype=precision.stored))
+    return found
+
+
+def _patches(layer: Any, given: Tensor) -> Tensor:
+    """What each place of the output sees of the input: records, inputs × kernel, places."""
+    kernel, steps, holes = layer.kernel_size, layer.stride, layer.dilation
+    if len(kernel) == 2 and not isinstance(layer.padding, str):
+        return F.unfold(given, kernel, holes, layer.padding, steps)
+    seen = F.pad(given, _padding(layer))
+    for at, (size, step, hole) in enumerate(zip(kernel, steps, holes, strict=True)):
+        seen = seen.unfold(2 + at, (size - 1) * hole + 1, step)[..., ::hole]
+    many = len(kernel)  # records, inputs, places …, kernel …
+    order = (0, 1, *range(2 + many, 2 + 2 * many), *range(2, 2 + many))
+    return seen.permute(order).flatten(1 + many + 1).flatten(1, 1 + many)
+
+
+def _padding(layer: Any) -> list[int]:
+    ends = list[int]()
+    for at in reversed(range(len(layer.kernel_size))):
+        if layer.padding == "same":
+            whole = layer.dilation[at] * (layer.kernel_size[at] - 1)
+            ends += [whole // 2, whole - whole // 2]
+        else:
+            ends += [0, 0] if layer.padding == "valid" else [layer.padding[at]] * 2
+    return ends
+
+
+def _embedding(layer: nn.Embedding, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
+    lines = given.reshape(given.shape[0], -1)
+    left = gradient.reshape(*lines.shape, gradient.shape[-1])
+    if layer.padding_idx is not None:
+        left = torch.where((lines == layer.padding_idx)[:, :, None], 0, left)
+    return {"weight": Looked(left, lines, layer.weight.shape, precision)}
+
+
+def _scaled_by(
+    layer: Any, normal: Tensor, gradient: Tensor, keep: tuple[int, ...], wide: torch.dtype
+) -> Gradients:
+    """Of a weight that multiplies what was made normal, and of a bias; summed over all other axes."""
+    over = tuple(axis for axis in range(1, gradient.dim()) if axis not in keep)
+    product = gradient.to(wide) * normal
+    found: Gradients = {"weight": Stored(product.sum(over) if over else product)}
+    if getattr(layer, "bias", None) is not None:
+        found["bias"] = Stored(gradient.sum(over, dtype=wide) if over else gradient.to(wide))
+    return found
+
+
+def _layer_norm(layer: nn.LayerNorm, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
+    normal = F.layer_norm(given.to(precision.stored), layer.normalized_shape, None, None, layer.eps)
+    keep = tuple(range(given.dim() - len(layer.normalized_shape), given.dim()))
+    return _scaled_by(layer, normal, gradient, keep, precision.stored)
+
+
+def _rms_norm(layer: nn.RMSNorm, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
+    eps = torch.finfo(given.dtype).eps if layer.eps is None else layer.eps
+    normal = F.rms_norm(given.to(precision.stored), layer.normalized_shape, None, eps)
+    keep = tuple(range(given.dim() - len(layer.normalized_shape), given.dim()))
+    return _scaled_by(layer, normal, gradient, keep, precision.stored)
+
+
+def _group_norm(layer: nn.GroupNorm, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
+    normal = F.group_norm(given.to(precision.stored), layer.num_groups, None, None, layer.eps)
+    return _scaled_by(layer, normal, gradient, (1,), precision.stored)
+
+
+RULES: dict[type[nn.Module], Rule] = {
+    nn.Linear: _linear,
+    nn.Conv1d: _convolution,
+    nn.Conv2d: _convolution,
+    nn.Conv3d: _convolution,
+    nn.Embedding: _embedding,
+    nn.LayerNorm: _layer_norm,
+    nn.RMSNorm: _rms_norm,
+    nn.GroupNorm: _group_norm,
+}
+"""What is known of layers, by their exact type: a subclass may compute something else."""

@@ -1,0 +1,118 @@
+"""No record moves the sums by more than the clip, whatever it holds and wherever it stands."""
+
+import math
+
+import pytest
+from torch import nn
+
+from deep import MODELS, made, objective, torch
+from sfumato.learn.torch.clipping import Bound
+from sfumato.learn.torch.engine import Engine
+
+pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
+WORST = [math.nan, math.inf, -math.inf, 3e38, -1e30]
+
+
+def _length(one, other):
+    return math.sqrt(sum(float((a - b).square().sum()) for a, b in zip(one, other, strict=True)))
+
+
+@pytest.mark.parametrize("value", WORST)
+@pytest.mark.parametrize("name", [name for name, (_, shape) in MODELS.items() if shape])
+def test_a_record_that_is_no_number_moves_no_more_than_others(name, value):
+    model, given, target = made(name, kind=torch.float32)
+    engine = Engine(model, objective, Bound(0.1))
+    for where in (slice(None), (0,)):
+        bad = given.clone()
+        bad[2].view(-1)[where] = value
+        sums = engine.sums(bad, target, torch.ones(6))
+        without = engine.sums(bad, target, torch.tensor([1.0, 1, 0, 1, 1, 1]))
+        assert all(torch.isfinite(part).all() for part in sums + without)
+        assert _length(sums, without) <= 0.1
+        assert _length(without, engine.sums(given, target, torch.tensor([1.0, 1, 0, 1, 1, 1]))) <= 0.01
+
+
+def test_weights_that_overflow_harm_nobody():
+    model, given, target = made("dense", kind=torch.float32)
+    with torch.no_grad():
+        model[0].weight.fill_(3e38)
+    assert all(
+        torch.isfinite(part).all()
+        for part in Engine(model, objective, Bound(1.0)).sums(given, target, torch.ones(6))
+    )
+
+
+class _Places(nn.Module):
+    """A layer of many places whose gradients and inputs a record chooses freely, to cancel or not."""
+
+    def __init__(self):
+        super().__init__()
+        self.map = nn.Linear(12, 12, bias=False)
+
+    def forward(self, x):
+        inputs, gradients = x.chunk(2, dim=-1)
+        return (self.map(inputs) * gradients).sum((1, 2))
+
+
+def _cancelling(records=32, places=8, size=1e6):
+    torch.manual_seed(3)
+    given = torch.randn(records, places, 24) * 0.01
+    bad = torch.randn(places, 24)
+    bad[places // 2 :, :12] = bad[: places // 2, :12]
+    bad[places // 2 :, 12:] = -bad[: places // 2, 12:]  # the two halves cancel, each of them is long
+    bad[:, 12:] *= size
+    given[5] = bad
+    return given
+
+
+def _most_moved(bound):
+    given, moved = _cancelling(), 0.0
+    engine = Engine(_Places(), lambda out, _: out, bound)
+    with torch.no_grad():
+        engine.recorder.model.map.weight.zero_()
+    order = torch.arange(32)
+    for turn in range(8):  # the record that joins takes a place, and whose that was goes to the end
+        order = order.roll(turn)
+        rows = given[order]
+        out = torch.ones(32)
+        out[(order == 5).nonzero()] = 0
+        moved = max(
+            moved,
+            _length(engine.sums(rows, rows[:, 0, 0], torch.ones(32)), engine.sums(rows, rows[:, 0, 0], out)),
+        )
+    return moved
+
+
+def test_terms_that_cancel_move_no_more_than_the_clip():
+    assert _most_moved(Bound(0.01)) <= 0.01
+
+
+class _Careless(Bound):
+    """All records in one block, whatever they hold."""
+
+    def block(self, records, places, added):
+        return records
+
+
+def test_without_a_bound_on_the_spread_they_would():
+    assert _most_moved(_Careless(0.01, spread=1e9)) > 0.01
+
+
+@pytest.mark.parametrize("added", [2.0**-24, 2.0**-22])
+@pytest.mark.parametrize("places", [1, 7, 196, 512])
+@pytest.mark.parametrize("records", [1, 12, 32, 4096])
+def test_blocks_are_off_by_no_more_than_the_room(records, places, added):
+    bound = Bound(2.0)
+    block = bound.block(records, places, added)
+    assert records % block == 0
+    assert 4 * block * places * added * block * bound.spread <= bound.room
+
+
+def test_a_mask_leaves_nothing_of_a_record():
+    model, given, target = made("image", kind=torch.float32)
+    engine, mask = Engine(model, objective, Bound(1.0)), torch.tensor([1.0, 1, 1, 0, 0, 0])
+    other = given.clone()
+    other[3:] = math.nan
+    for one, two in zip(engine.sums(given, target, mask), engine.sums(other, target, mask), strict=True):
+        assert torch.equal(one, two)
+    assert all((part == 0).all() for part in engine.sums(given, target, torch.zeros(6)))
