@@ -18,9 +18,9 @@ from tracked import ROOT, tracked
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-BROUGHT = {"pandas", "polars"}  # frames that are passed in by whoever has the library
+BROUGHT = {"pandas", "polars", "triton"}  # frames, by whoever has the library; what PyTorch brings along
 TOOLS = {"test", "lint"}
-APART = {"spark", "delta"}  # half a gigabyte, and it needs Java; a reader of logs: asked for by name
+APART = {"spark", "delta", "torch"}  # half a gigabyte or more, or Java; a reader of logs: asked for by name
 NOT_SHIPPED = {".ci/run"}
 
 
