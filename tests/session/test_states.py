@@ -337,3 +337,15 @@ def test_a_catalog_names_states(tmp_path):
     for wrong in ('a = { file = ["x"] }', "a = { files = 3 }", 'a = { column = "day" }', "a = 3"):
         with pytest.raises(CatalogUnusable):
             catalog(tmp_path, f"[tables.visits.states]\n{wrong}\n")
+
+
+def test_states_pay_in_the_windows_of_a_budget_for_each(tmp_path):
+    rows = pa.concat_tables([month(number) for number in MANY])
+    states = {name: sf.State(column="place", last=last) for name, last in (("feb", 2), ("apr", 4))}
+    unit = sf.PrivacyUnit("user", window="month", time="day")
+    within = f"{TEXT} WHERE day >= DATE '2026-02-01' AND day < DATE '2026-04-01'"
+    budget = sf.Budget(epsilon=10**7, each="month")
+    with sf.Session(table_of(rows, states, unit=unit), budget=budget, ledger=tmp_path / "l") as session:
+        assert [counted(session.at("feb"), within), counted(session, within)] == [(20, False), (60, False)]
+        assert counted(session.at("feb"), within) == (20, True)
+        assert [session.balance(window=f"2026-0{number}").spent for number in (1, 2, 3)] == [0, 2000, 2000]
