@@ -1,5 +1,6 @@
 """What is published of a table with states: each window once, whichever state is the newest."""
 
+import json
 from fractions import Fraction
 
 from commands import invoke
@@ -23,4 +24,6 @@ def test_a_new_state_pays_for_new_windows_alone(clinic):
     assert clinic.spent() == Fraction(7, 4)
     for name in ("daily.csv", "by_shop.csv"):
         assert clinic.files()[name].startswith(before[name])
+    shops = json.loads(clinic.files()["manifest.json"])["releases"][1]
+    assert shops["states"] == ["february and later", "february and later", "march and later"]
     assert "visits as it is when it is read" in clinic.files()["index.html"].decode()

@@ -161,6 +161,7 @@ def test_a_series_goes_on_over_all_states(growing):
         assert series.advance(now=datetime.datetime(2026, 5, 1, tzinfo=datetime.UTC)) == 2
         assert session.balance().spent == spent
         assert [round(n) for n in series.table("steps")["n"].to_pylist()] == [10, 20, 40, 80]
+        assert series.receipt.purpose.state == "month 2 and later"
 
 
 def test_a_file_that_arrives_later_is_in_no_older_state(tmp_path):

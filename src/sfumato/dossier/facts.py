@@ -294,7 +294,10 @@ def _errors(session: Session, memo: Memo, receipt: Receipt) -> dict[str, str]:
     if memo.epsilon is None:
         return {}
     try:
-        session = session.at(memo.state, table=memo.table) if memo.state else session
+        if memo.state:
+            states = getattr(session.tables.get(memo.table), "states", ())
+            known = memo.state in states
+            session = session.at(memo.state, table=memo.table) if known else session.growing()
         quote = session.sql(memo.words).quote(epsilon=memo.epsilon, delta=memo.delta or 0)
         kept = _kept(session, quote, receipt)
         values, bars = ({}, {}) if kept is None else (_columns(kept.table), _columns(kept.error(_CONFIDENCE)))

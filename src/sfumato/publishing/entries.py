@@ -52,6 +52,7 @@ class Published:
         notes: On what the numbers rest.
         table: All rows with `_error`, `_low` and `_high`; None: nothing is published.
         keys: The columns that are public: the window, and the keys of groups.
+        states: Of a table that grows, the newest state that was declared when each debit was made.
     """
 
     wanted: Wanted
@@ -70,6 +71,7 @@ class Published:
     notes: tuple[str, ...]
     table: pa.Table | None
     keys: tuple[str, ...]
+    states: tuple[str, ...] = ()
 
     @property
     def figures(self) -> tuple[int, ...]:

@@ -160,6 +160,7 @@ class Question:
             epsilon=spent,
             delta=sum((each.delta or Fraction(0) for each in paid), Fraction(0)),
             receipts=tuple(release.receipt.number for release in releases),
+            states=tuple(release.state for release in releases if release.state),
             protects=str(quote.measured.unit),
             price=f"{price} for each {calendar.every}{together}",
             method=quote.why,

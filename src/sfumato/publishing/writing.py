@@ -169,6 +169,7 @@ def _entry(release: Published, files: Mapping[str, bytes]) -> dict[str, Any]:
         "epsilon": float(release.epsilon),
         "delta": float(release.delta),
         "receipts": list(release.receipts),
+        **({"states": list(release.states)} if release.states else {}),
         "files": {name: _digest(files[name]) for name in names if name in files},
     }
 

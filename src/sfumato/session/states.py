@@ -45,9 +45,14 @@ def all_states(tables: Mapping[str, Any]) -> dict[str, str]:
 
 
 def state_of(tables: Mapping[str, Any], table: str) -> str:
-    """The state in which a table is read; empty where it has none, or is read as it is."""
+    """The state in which a table is read; empty where it has none.
+
+    Of one that is read as it is, the newest that is declared by now, and that there may be later rows.
+    """
     known = tables.get(table)
-    return known.version if isinstance(known, PrivateTable) and known.version in known.states else ""
+    if not isinstance(known, PrivateTable) or not known.states:
+        return ""
+    return f"{known.newest} and later" if known.version == GROWING else known.version
 
 
 def about_states(tables: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ from sfumato.session.series.pricing import (
 )
 from sfumato.session.series.published import Published
 from sfumato.session.series.record import OnRecord
+from sfumato.session.states import state_of
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
@@ -262,9 +263,9 @@ class Stream(Published):
             session.vault.check(questions, pricing.plan.rows, windows=self.windows)
         quote = pricing.quote
         unnamed = () if self._at_delta is None else ("delta",)
-        table = quote.measured.table
+        table, about = quote.measured.table, state_of(session.tables, quote.measured.table)
         memo = Memo(
-            "series", self.text, quote.epsilon, quote.delta, "gaussian", table, unnamed=unnamed
+            "series", self.text, quote.epsilon, quote.delta, "gaussian", table, unnamed=unnamed, state=about
         ).to_dict()
         self.receipt = session.ledger.debit(
             self._dataset,
