@@ -30,6 +30,7 @@ from sfumato.purchase import Bought, Purchase, is_no_dearer, known
 if TYPE_CHECKING:
     from sfumato.loss import GaussianLoss, PrivacyLoss
     from sfumato.numeric.exact import Rational
+    from sfumato.schema import Windows
     from sfumato.session.session import Session
 
 __all__ = [
@@ -106,6 +107,7 @@ def gaussian_purchase(
     exchange: bool,
     spare: Spare | None = None,
     risk: Fraction = Fraction(0),
+    windows: Windows | None = None,
 ) -> Purchase[Kept]:
     """The one purchase of a fit that all comes out of one meter.
 
@@ -120,6 +122,7 @@ def gaussian_purchase(
         exchange: Whether the meter doubles what a unit can move, since units are exchanged.
         spare: Where delta comes from, if nobody named it.
         risk: The probability with which values that one unit alone has may be shown; 0: none are searched.
+        windows: Which windows of time are read, where the budget is for each; None: it does not say.
 
     Privacy:
         Claim: what is recorded carries `paid`, composed with `lone_loss` of the risk. The debit is for the
@@ -140,6 +143,7 @@ def gaussian_purchase(
         check=check,
         released=released,
         spare=spare,
+        windows=windows,
     )
 
 
@@ -153,6 +157,7 @@ def fit_purchase(
     check: Callable[[], None],
     released: Callable[[Right], Released],
     spare: Spare | None = None,
+    windows: Windows | None = None,
 ) -> Purchase[Kept]:
     """One purchase of whatever is learned from data that is read once.
 
@@ -165,6 +170,7 @@ def fit_purchase(
         check: Refuses what cannot be read, before it is paid.
         released: From the right to read to what is released.
         spare: Where delta comes from, if nobody named it.
+        windows: Which windows of time are read, where the budget is for each; None: it does not say.
 
     Privacy:
         Claim: what is recorded carries `loss`, if what `released` gives does. Data is read once, for this
@@ -197,6 +203,7 @@ def fit_purchase(
         reads=tuple(reads),
         check=check,
         takes=lambda receipt: is_no_dearer(dataset.budget, receipt, loss),
+        windows=windows,
     )
 
 
@@ -215,7 +222,7 @@ def note_of(session: Session, wanted: Purchase[Kept], *, again: str = "fit") -> 
     try:
         if known(session.ledger, wanted) is not None:
             return f"{ON_RECORD}: to {again} it again is free."
-        session.ledger.refuse_several(wanted.dataset, [(wanted.loss, True)])
+        session.ledger.refuse_several(wanted.dataset, [(wanted.loss, True, wanted.windows)])
     except BudgetExceeded:
         return "This is more than what is left: it would be refused."
     except (AccessDenied, UnsupportedLoss):

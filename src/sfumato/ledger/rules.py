@@ -120,6 +120,36 @@ def same_unit(account: Account, wanted: Mapping[str, Any]) -> None:
             "what was spent holds for that one. Declare that unit again, or give the table another dataset= "
             "with a budget of its own."
         )
+    if account.bound and account.cap.each is not None:
+        _same_times(account.name, account.declaration, wanted)
+
+
+def _same_times(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Refuses another column that decides windows, or another kind of it, where each has a budget.
+
+    Privacy:
+        A row that is in March by one column and in April by another would be paid for in neither as it must:
+        what was spent in a window holds for the rows that were in it.
+    """
+    times, now = _times(old), _times(new)
+    for table in times.keys() & now.keys():
+        if times[table] != now[table]:
+            raise LedgerMismatch(
+                f"Windows of {table} were decided by {' '.join(times[table])} when {name!r} was spent on, "
+                "and what was spent in each holds for those: declare that again, or give the table another "
+                "dataset= with a budget of its own."
+            )
+
+
+def _times(declaration: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """By table, the column that decides windows, and its kind."""
+    schema = declaration.get("schema")
+    found = dict[str, tuple[str, str]]()
+    for name, table in schema.items() if isinstance(schema, Mapping) else ():
+        if isinstance(table, Mapping) and table.get("time") is not None:
+            kind = (table.get("columns") or {}).get(table["time"]) or {}
+            found[str(name)] = str(table["time"]), str(kind.get("type"))
+    return found
 
 
 def _same_offsets(name: str, old: Any, new: Any) -> None:

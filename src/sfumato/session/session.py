@@ -443,6 +443,15 @@ class Session(NotAList):
         each, node = self.dataset_of(report).budget.each, report.child
         return None if each is None else windows_read(each, node.source, node.predicate, self.tables)
 
+    def windows_in(self, measured: Measured) -> Windows | None:
+        """The same of what is measured, such as the rows of a fit.
+
+        Raises:
+            QueryRefused: if the budget is for each window, and the condition leaves open which are read.
+        """
+        each = self.dataset_with(self.tables[measured.table]).budget.each
+        return None if each is None else windows_read(each, measured.rows, measured.predicate, self.tables)
+
     def dataset_with(self, table: PrivateTable) -> Dataset:
         """Whose budget a table draws on."""
         private = [other for other in self.tables.values() if isinstance(other, PrivateTable)]

@@ -53,4 +53,6 @@ def refuse_beforehand(
     assert wanted.memo.delta is not None
     beside = price(check, wanted.memo.delta)
     if on_record(session.ledger, wanted) is None:
-        session.ledger.refuse_several(wanted.dataset, [(wanted.loss, True), (beside, True)])
+        session.ledger.refuse_several(
+            wanted.dataset, [(wanted.loss, True, wanted.windows), (beside, True, wanted.windows)]
+        )

@@ -314,6 +314,7 @@ def _purchase(
         learn=learn,
         exchange=plan.wanted.exchange,
         spare=spare,
+        windows=session.windows_in(plan.taken.measured),
     )
     return wanted, paid, spare
 

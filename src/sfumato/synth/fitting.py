@@ -252,6 +252,7 @@ def purchase_of(
         exchange=plan.wanted.exchange,
         spare=spare,
         risk=risk,
+        windows=session.windows_in(plan.taken.measured),
     )
     return wanted, spare
 

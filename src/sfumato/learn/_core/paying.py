@@ -66,6 +66,7 @@ def purchase(
         learn=learn,
         exchange=reading.wanted.exchange,
         spare=spare,
+        windows=session.windows_in(reading.taken.measured),
     )
 
 
@@ -99,6 +100,7 @@ def whole_purchase(
         check=reading.taken.check,
         released=released,
         spare=spare,
+        windows=session.windows_in(reading.taken.measured),
     )
 
 
