@@ -939,6 +939,31 @@ def test_a_session_over_connect_answers_and_writes_as_one_in_this_machine(one, t
     assert all(abs(first - other) <= 2 for row in zip(*counts, strict=True) for first in row for other in row)
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_sessions_of_connect_that_were_opened_are_stopped_once(monkeypatch, given):
+    class Session:
+        stops = 0
+
+        def stop(self) -> None:
+            self.stops += 1
+
+    Session.__module__ = "pyspark.sql.connect.session"
+    base, own = Session(), Session()
+    monkeypatch.setattr(engine, "remote_session", lambda _: base)
+    monkeypatch.setattr(engine, "own_session", lambda _: own)
+    made = Spark(session=base) if given else Spark(remote="sc://somewhere:1")
+    made.close()
+    made.close()
+    assert (own.stops, base.stops) == (1, 0 if given else 1)
+
+
+def test_a_spark_of_this_process_is_not_stopped_by_an_engine(one):
+    with spark.started():
+        pass
+    assert one._spark.sql("SELECT 1").collect() == [(1,)]
+    assert not settings.is_remote(one._spark)
+
+
 # The benchmarks of engines.
 
 

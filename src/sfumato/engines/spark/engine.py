@@ -28,7 +28,7 @@ from sfumato.engines.spark.dialect import SPARK
 from sfumato.engines.spark.door import behind_the_door
 from sfumato.engines.spark.folders import note_beside
 from sfumato.engines.spark.parts import written
-from sfumato.engines.spark.settings import local_session, muted, own_session, remote_session
+from sfumato.engines.spark.settings import is_remote, local_session, muted, own_session, remote_session
 from sfumato.engines.spark.views import kind_of, native_types, prepared_list, quoted, select_list
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.schema import Kind
@@ -145,6 +145,9 @@ class Spark(ShowsPublic):
             digits = None if memory is None else re.sub(r"\s?([KMGT])i?B", r"\1", memory).lower()
             session = local_session(threads, digits)
         self._spark = own_session(session)
+        # Sessions of Spark Connect are kept by its server, and by threads here, until they are stopped.
+        opened: list[Any] = [self._spark] if remote is None else [self._spark, session]
+        self._stopped_last = [each for each in opened if is_remote(each)]
         self._lock, self._process = threading.RLock(), os.getpid()
         self._views: dict[str, _View] = {}
         self._held: dict[str, tuple[Stamp, ...]] = {}  # guards, by the state in which they were found to hold
@@ -301,12 +304,17 @@ class Spark(ShowsPublic):
         return frozenset()
 
     def close(self) -> None:
-        """Drop the views; Spark goes on for other engines of this process. A second call does nothing."""
+        """Drop the views, and stop what was opened by Spark Connect; a second call does nothing.
+
+        Spark goes on for other engines of this process, and so does a session that was given.
+        """
         with self._lock:
             views, self._views, self._closed = self._views, {}, True
         if self._process == os.getpid():
             for view in views.values():
                 _tried(lambda view=view: self._spark.catalog.dropTempView(view.name))  # type: ignore[misc]
+            while self._stopped_last:
+                _tried(self._stopped_last.pop(0).stop)
 
     def __enter__(self) -> Spark:
         return self

@@ -33,7 +33,7 @@ from typing import Any
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["local_session", "muted", "own_session", "remote_session"]
+__all__ = ["is_remote", "local_session", "muted", "own_session", "remote_session"]
 
 _FIXED = {
     "spark.sql.ansi.enabled": "true",
@@ -190,6 +190,11 @@ def remote_session(address: str) -> Any:
             "Spark Connect cannot be reached; check the address sc://host:port and its extra."
         )
     return session
+
+
+def is_remote(session: Any) -> bool:
+    """Whether a session is one of Spark Connect, which ends by itself; others end with all of Spark."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def own_session(session: Any) -> Any:
