@@ -500,6 +500,10 @@ def test_the_column_that_decides_windows_stays_once_something_is_spent(tmp_path)
             with pytest.raises(LedgerMismatch, match=r"Windows of visits were decided by day date when"):
                 steward.redeclare("visits", wrong, reason="x")
         steward.redeclare("visits", wider, reason="another year")
+        assert session.ledger.verify().ok
+        with session.ledger._journal.writing() as draft:  # by somebody who has the key
+            draft.add("redeclare", "visits", declaration=other, reason="x")
+        assert "changes what the first debit had fixed" in str(session.ledger.verify())
 
 
 def test_fits_and_synthetic_tables_pay_in_the_windows_of_their_rows():

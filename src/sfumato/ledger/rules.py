@@ -28,6 +28,7 @@ __all__ = [
     "open_account",
     "reason_of",
     "same_unit",
+    "times_of",
     "within_cap",
 ]
 
@@ -131,7 +132,7 @@ def _same_times(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> No
         A row that is in March by one column and in April by another would be paid for in neither as it must:
         what was spent in a window holds for the rows that were in it.
     """
-    times, now = _times(old), _times(new)
+    times, now = times_of(old), times_of(new)
     for table in times.keys() & now.keys():
         if times[table] != now[table]:
             raise LedgerMismatch(
@@ -141,7 +142,7 @@ def _same_times(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> No
             )
 
 
-def _times(declaration: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def times_of(declaration: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """By table, the column that decides windows, and its kind."""
     schema = declaration.get("schema")
     found = dict[str, tuple[str, str]]()

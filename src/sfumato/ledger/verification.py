@@ -16,6 +16,7 @@ from sfumato.ledger.chain import Chain, Row
 from sfumato.ledger.checkpoint import Checkpoint
 from sfumato.ledger.gates import problems_of_sums, windows_in
 from sfumato.ledger.receipt import fraction, loss_text, refuse_unreadable, stored_loss
+from sfumato.ledger.rules import times_of
 from sfumato.ledger.series import horizon_of, problems_of_point
 from sfumato.ledger.sharing import problems_of_gift, problems_of_read
 from sfumato.ledger.store import Store
@@ -262,7 +263,11 @@ def _fixed(account: Account, row: Row) -> list[str]:
         return []
     body = row.facts
     if row.kind == "redeclare":
-        changed = body["declaration"]["unit"] != account.declaration["unit"]
+        wanted = body["declaration"]
+        changed = wanted["unit"] != account.declaration["unit"]
+        if account.cap.each is not None:
+            old, new = times_of(account.declaration), times_of(wanted)
+            changed = changed or any(old[table] != new[table] for table in old.keys() & new.keys())
     else:
         budget = Budget.from_dict(body["budget"])
         lower = any(new < old for new, old in zip(budget.limits, account.cap.limits, strict=False))
