@@ -162,3 +162,18 @@ def test_a_key_stands_in_place_of_a_column_of_its_name(one, rows, tmp_path):
     assert set(one.schema(tmp_path)) == {"k", "n"}
     one.attach("t", tmp_path, {**NUMBERS, "k": "text"}, unit="k")
     assert sorted(rows(one, "SELECT n, k FROM t")) == [(2, "7"), (2, "x")]
+
+
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [
+        ("s3a://bucket/t.parquet", 'give its path, or read it where it is with engine="spark".'),
+        ("s3://bucket/t.parquet", 'with engine="spark" as s3a://….'),
+        ("https://example.org/t.parquet", "copy it to this machine and give its path."),
+    ],
+)
+def test_what_is_kept_elsewhere_is_refused_with_the_engine_that_reads_it(source, advice):
+    table = sf.PrivateTable("t", source=source, unit=sf.PrivacyUnit.row(), schema={"x": sf.Int(0, 1)})
+    with pytest.raises(SourceUnusable) as caught, sf.Session(table, budget=sf.Budget(1)):
+        pass
+    assert str(caught.value).endswith(advice)

@@ -212,16 +212,22 @@ def missing_members(engine: object) -> list[str]:
     return [name for name in vars(Engine) if not name.startswith("_") and not hasattr(engine, name)]
 
 
+_STORES = {**dict.fromkeys(("abfss", "gs", "hdfs", "s3a"), ""), "s3": " as s3a://…"}
+"""Where files are kept that Spark reads, and how it writes the address."""
+
+
 def check_address(source: Source, schemes: Collection[str]) -> None:
     """Refuse a source that is an address of any other kind.
 
     Raises:
         SourceUnusable: if it is one.
     """
-    if isinstance(source, str) and "://" in source and source.partition("://")[0].lower() not in schemes:
+    scheme = source.partition("://")[0].lower() if isinstance(source, str) and "://" in source else None
+    if scheme is not None and scheme not in schemes:
+        other = f', or read it where it is with engine="spark"{_STORES[scheme]}' if scheme in _STORES else ""
         raise SourceUnusable(
-            f'The source "{without_password(source)[:200]}" is remote; copy it to this machine and give its '
-            "path."
+            f'The source "{without_password(str(source))[:200]}" is remote; copy it to this machine and give '
+            f"its path{other}."
         )
 
 
