@@ -115,4 +115,4 @@ __all__ = [
     "save",
 ]
 
-__getattr__, __dir__ = lazy(globals(), _HOMES)
+__getattr__, __dir__ = lazy(globals(), _HOMES, modules="torch")

@@ -1,10 +1,38 @@
-"""Deep learning: gradients of each record, cut and summed, with noise where the tensors are."""
+"""Deep learning: an ordinary loop made private, at about the cost of learning (extra `torch`).
+
+```python
+from sfumato.learn.torch import private
+
+run = private(model, optimizer, (x, y), epsilon=2, delta=1e-6, size=60_000, batch=1_000, epochs=10)
+run.fit()
+```
+
+Each record's gradient is cut to a length and summed with exact noise where the tensors are; one price, one
+debit for all steps.
+"""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
+from sfumato._lazy import lazy
 from sfumato.errors import MissingExtra
 
 if find_spec("torch") is None:
     raise MissingExtra("Deep learning needs PyTorch: pip install 'sfumato[torch]'.")
+
+if TYPE_CHECKING:
+    from sfumato.learn.torch.objectives import cross_entropy, squared_error
+    from sfumato.learn.torch.runs import Private, private
+    from sfumato.learn.torch.sampling import Poisson
+
+_HOMES = {
+    "objectives": "cross_entropy squared_error",
+    "runs": "Private private",
+    "sampling": "Poisson",
+}
+
+__all__ = ["Poisson", "Private", "cross_entropy", "private", "squared_error"]
+
+__getattr__, __dir__ = lazy(globals(), _HOMES)

@@ -1,0 +1,109 @@
+"""`Descent`: one private step after another, each a noisy sum of cut gradients."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import torch
+
+from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.clipping import Bound
+from sfumato.learn.torch.engine import Engine
+from sfumato.learn.torch.law import SIGMA
+from sfumato.learn.torch.noise import Noise
+from sfumato.learn.torch.recording import Objective
+from sfumato.learn.torch.records import Records
+from sfumato.learn.torch.sampling import Poisson
+
+__all__ = ["Descent"]
+
+Tensor: TypeAlias = torch.Tensor
+_MOST_FOR_GRID = 0.25
+
+
+class Descent:
+    """The steps of a run: a sample, the sum of its cut gradients, noise, and the optimizer's turn.
+
+    Args:
+        model: What is trained.
+        optimizer: Of the model's parameters; it is given gradients that are private already.
+        records: What is learned from.
+        sampler: Which of them a step sees.
+        sigma: The noise, in clips.
+        clip: What one record may move a sum by.
+        batch: The expected number of records of a step, by which sums are divided.
+        physical: How many records pass at once.
+        objective: A loss for each record.
+        amp: The short type that layers compute in, if any.
+        compiled: Whether a pass is compiled.
+
+    Privacy:
+        Claim: a step shows the sum of cut gradients of a Poisson sample with Gaussian noise of `sigma` clips,
+        up to `law.DISTANCE` for each number, and post-processing of it. Proof: with and without a record the
+        sums differ by (1 − `bound.grid`) clips at most (`clipping`); rounded to the grid, by at most one
+        step of it more in each of d numbers, √d steps in L2, which is what `bound.grid` leaves. The noise is
+        that of a rounded Gaussian (`law`), and a rounded Gaussian added to whole numbers is the rounding of
+        their sum with a Gaussian. Sums are divided by the expected size of a batch, which is public.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        records: Records,
+        sampler: Poisson,
+        *,
+        sigma: float,
+        clip: float,
+        batch: int,
+        physical: int,
+        objective: Objective,
+        amp: torch.dtype | None = None,
+        compiled: bool = False,
+    ) -> None:
+        trained = {id(each) for each in model.parameters() if each.requires_grad}
+        held = [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
+        if {id(each) for each in held} != trained:
+            raise InvalidParameter(
+                "The optimizer must have exactly the parameters of the model that are trained: those that it "
+                "has besides would stand still, and those that it lacks would be paid for."
+            )
+        self.model, self.optimizer, self.records, self.sampler = model, optimizer, records, sampler
+        self.batch, self.physical = batch, physical
+        self.numbers = sum(each.numel() for each in held)
+        room = math.sqrt(self.numbers) * sigma / SIGMA
+        if room > _MOST_FOR_GRID:
+            raise InvalidParameter(
+                f"{self.numbers:,} parameters are too many for noise of {sigma:.3g} clips."
+            )
+        self.step_of_grid = sigma * clip / SIGMA
+        self.engine = Engine(model, objective, Bound(clip, grid=room), amp=amp, compiled=compiled)
+        self.noise = Noise(self.engine.device)
+        example = tuple(each.to(self.engine.device) for each in records.example)
+        self.engine.recorder.survey(example, objective)
+
+    def step(self) -> None:
+        """One step; nothing of it is shown but the model."""
+        drawn, noise = self.sampler.draw(len(self.records)), self.noise.draw(self.numbers)
+        sums: list[Tensor] | None = None
+        for batch in self.records.batches(drawn, self.physical, self.engine.device):
+            found = self.engine.sums(*batch)
+            sums = [each.clone() for each in found] if sums is None else torch._foreach_add(sums, found)
+        assert sums is not None
+        with torch.no_grad():
+            self._set(sums, noise.values())
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def _set(self, sums: list[Tensor], noise: Tensor) -> None:
+        parameters, start = dict(self.model.named_parameters()), 0
+        for name, total in zip(self.engine.names, sums, strict=True):
+            end = start + total.numel()
+            whole = (total / self.step_of_grid).round_() + noise[start:end].view(total.shape)
+            parameters[name].grad = (whole * (self.step_of_grid / self.batch)).to(parameters[name].dtype)
+            start = end
+
+    def state(self) -> dict[str, Any]:
+        """The model and the optimizer, as they are now."""
+        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
