@@ -202,7 +202,7 @@ class Bench:
 
     def _read(self, measured: Measured) -> Any:
         """The answer to the statement that a vault makes; a failure says no more than there."""
-        checked = [made for asked, _, made in self.vault._made.values() if asked is measured]
+        checked = [made for asked, *_, made in self.vault._made.values() if asked is measured]
         statement = checked[0] if checked else self.vault._statement(measured)
         try:
             return self.fetch(statement)

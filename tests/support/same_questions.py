@@ -261,7 +261,7 @@ def _fetched(vault: Vault, measured: Measured) -> pa.Table:
 
 
 def _statement(vault: Vault, measured: Measured) -> Any:
-    made = [statement for question, _, statement in vault._made.values() if question is measured]
+    made = [statement for question, *_, statement in vault._made.values() if question is measured]
     return made[0] if made else vault._statement(measured)
 
 
