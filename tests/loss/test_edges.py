@@ -182,3 +182,19 @@ def test_a_large_epsilon_is_read_where_it_is(loss: PrivacyLoss) -> None:
 )
 def test_a_positive_delta_too_small_for_a_float_is_rounded_up(loss: PrivacyLoss, epsilon: int) -> None:
     assert loss.delta(epsilon) > 0
+
+
+@pytest.mark.parametrize("small", ["0", "2e-9", "1e-7", "3e-6"])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        LaplaceLoss(1) * 3,
+        GaussianLoss("0.5").sampled("0.01"),
+        GaussianLoss("0.5").sampled("0.01") * 3,
+        PureLoss(1).sampled("0.1") * 40,
+    ],
+    ids=["laplace", "sampled", "sampled, three", "response, sampled"],
+)
+def test_next_to_nothing_can_be_added(loss, small):
+    alone, both = loss.epsilon(1e-6), (loss + ApproximateLoss(small, "1e-12")).epsilon(1e-6)
+    assert alone - 1e-7 <= both <= alone + 2 * float(small) + 1e-6

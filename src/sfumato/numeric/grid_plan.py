@@ -39,6 +39,11 @@ _STEEPEST = 600.0
 """The tilt times the range of one law stays below this, so that no exponential overflows."""
 
 
+_NO_STEP = 2.0**-16
+"""A law whose losses are closer together than this, for all its events, is as good as one loss: no grid
+is laid by the step between them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """The losses that one law's grid has to span, and the step of its lattice where it has one."""
@@ -77,7 +82,8 @@ def place(term: Term, cut: float, floor: float) -> Place:
         # On a lattice points are few, and the more of them the less is moved.
         least = max(floor if lattice is None else min(floor, 1e-13), 4 * noise, 2.0**-50)
         low = -_reach(lambda x: lost_below(x) <= least, term)
-    return Place(term, min(low, high), high, None if lattice is None else lattice[1])
+    step = None if lattice is None or lattice[1] * term.count <= _NO_STEP else lattice[1]
+    return Place(term, min(low, high), high, step)
 
 
 def _reach(done: Callable[[Floats], npt.NDArray[np.bool_]], term: Term) -> float:
