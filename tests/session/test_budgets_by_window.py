@@ -20,7 +20,7 @@ from sfumato.ledger.book import Account
 from sfumato.ledger.spans import Spans
 from sfumato.loss import PureLoss
 from sfumato.plan.questions.nodes import Measured
-from sfumato.purchase import Purchase
+from sfumato.purchase import Purchase, buy, known, on_record
 from sfumato.schema import Windows
 from sfumato.session import declaration_of
 from sfumato.session.vault import Vault
@@ -395,6 +395,89 @@ def test_bounds_and_first_above_pay_in_the_windows_of_their_questions():
             0.1,
         )
         assert str(found.receipt.windows) == "2026-02 to 2026-04"
+
+
+def grown(**more) -> sf.Session:
+    """Numbers and wards that are few in March, and a thousand times as large and eight in April."""
+    march = [(patient, DAY(2026, 3, 5), 1.0, "w0") for patient in range(200)]
+    april = [(patient, DAY(2026, 4, 5), 1000.0, f"w{ward}") for patient in range(200) for ward in range(8)]
+    patients, days, costs, wards = zip(*march, *april, strict=True)
+    source = pa.table(
+        {"patient": patients, "day": pa.array(days, pa.date32()), "cost": costs, "ward": pa.array(wards)}
+    )
+    made = sf.PrivateTable(
+        "visits",
+        source=source,
+        unit=sf.PrivacyUnit("patient", window="month", time="day", max_groups=1, max_rows=8),
+        schema={"day": sf.Date("2026-01-01", "2026-12-31"), "cost": sf.Float(), "ward": sf.Text()},
+    )
+    return sf.Session(made, budget=sf.Budget(10**6, "1e-3", each="month"), **more)
+
+
+def in_months(first: int, last: int) -> str:
+    return f"day >= DATE '2026-0{first}-01' AND day < DATE '2026-0{last + 1}-01'"
+
+
+def bounds_paid(session: sf.Session) -> list[str]:
+    return [str(paid.windows) for paid in session.releases() if paid.purpose.spender == "bounds"]
+
+
+def test_bounds_of_one_window_are_no_bounds_of_another():
+    text = "SELECT SUM(cost) AS n FROM visits WHERE {}"
+    asked = {(3, 3): 200, (4, 4): 1_600_000, (3, 4): 1_600_200}
+    with grown() as session:
+        for months, total in asked.items():
+            query = session.sql(text.format(in_months(*months)))
+            assert query.release(epsilon=1000, bounds="auto").table["n"][0].as_py() == pytest.approx(
+                total, rel=0.1
+            )
+        assert bounds_paid(session) == ["2026-03", "2026-04", "2026-03 to 2026-04"]
+        for months in asked:
+            assert session.sql(text.format(in_months(*months))).release(epsilon=1000, bounds="auto").free
+        again = session.sql(text.replace("SUM", "AVG").format(in_months(4, 4)))
+        assert again.release(epsilon=1000, bounds="auto").table["n"][0].as_py() == pytest.approx(
+            1000, rel=0.1
+        )
+        assert len(bounds_paid(session)) == 3  # those of its window serve another question about it
+
+
+def test_the_limit_of_groups_of_one_window_is_none_of_another():
+    text = "SELECT ward, COUNT(*) AS n FROM visits WHERE {} GROUP BY ward"
+    with grown() as session:
+        for month, groups in ((3, 1), (4, 8)):
+            query = session.sql(text.format(in_months(month, month)))
+            release = query.release(epsilon=1000, delta="1e-5", bounds="auto")
+            assert release.quote.selection.groups == groups
+        assert bounds_paid(session) == ["2026-03", "2026-04"]
+
+
+def test_an_answer_on_record_serves_in_the_windows_that_it_was_paid_in():
+    """Whatever spends and whatever its fingerprint names: by the receipt, for the payer and for others."""
+    with grown() as session:
+        Steward(session.ledger).limit(
+            "visits", "ana", sf.Budget(10**6, "1e-3", each="month"), reason="a course"
+        )
+        for analyst in (None, "ana"):
+            for month in ("2026-03", "2026-04"):
+                wanted = spending(Windows.named("month", month), month)
+                assert known(session.ledger, wanted, analyst) is None
+                assert buy(session.ledger, wanted, analyst).answer == month
+                assert known(session.ledger, wanted, analyst).answer == month
+            may = spending(Windows.named("month", "2026-05"), "2026-05")
+            assert on_record(session.ledger, may, analyst) is None
+
+
+def spending(windows: Windows, answer: str) -> Purchase[str]:
+    return Purchase(
+        dataset="visits",
+        loss=PureLoss(1),
+        fingerprint="one question",
+        memo=Memo("test", "one question", Fraction(1)),
+        answer=lambda _: answer,
+        write=str.encode,
+        read_back=bytes.decode,
+        windows=windows,
+    )
 
 
 def test_several_windows_are_admitted_together_or_not_at_all():

@@ -70,12 +70,14 @@ class Purchase(Generic[T]):
         known: The dataset as it was when this was priced: a debit is refused if it was declared anew since.
         takes: Whether an answer of somebody else's, which would count what it cost them, will do.
         windows: Where the budget is for each window of time, those whose rows `answer` reads: it is paid in
-            each of them, and no other row is read. None: it does not say, and is refused there.
+            each of them, and no other row is read. An answer on record serves if it was paid in just these.
+            None: it does not say, and is refused there.
 
     Privacy:
         Claim: what `answer` gives carries `loss`. Conditions, the spender's: the noise it draws has that
-        loss for what it reads; a fingerprint names all that the answer depends on but the price; `answer`
-        gives nothing but what may be released, `write` writes nothing else.
+        loss for what it reads; a fingerprint names all that the answer depends on but the price and, where
+        the budget is for each window of time, the windows that are read, which receipts name; `answer` gives
+        nothing but what may be released, `write` writes nothing else.
     """
 
     dataset: str
@@ -123,7 +125,7 @@ def known(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> B
     Raises:
         AccessDenied: for a closed budget or a revoked analyst, who see nothing of what was bought before.
     """
-    kept = ledger._recall(wanted.dataset, wanted.fingerprint, analyst, others=False, asks=True)
+    kept = _kept(wanted, ledger._recall(wanted.dataset, wanted.fingerprint, analyst, others=False, asks=True))
     return wanted.choose(Bought(wanted.read_back(payload), paid, True) for paid, payload in kept)
 
 
@@ -134,8 +136,13 @@ def on_record(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) 
 
 def offers_of(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> list[Bought[T]]:
     """The answers that others have paid for, and that do not count for this reader yet."""
-    kept = ledger._recall(wanted.dataset, wanted.fingerprint, analyst, others=True)
+    kept = _kept(wanted, ledger._recall(wanted.dataset, wanted.fingerprint, analyst, others=True))
     return [Bought(wanted.read_back(payload), paid, True) for paid, payload in kept if wanted.takes(paid)]
+
+
+def _kept(wanted: Purchase[T], kept: Iterable[tuple[Receipt, bytes]]) -> Iterator[tuple[Receipt, bytes]]:
+    """Those answers on record that are about the windows of time that are asked about."""
+    return ((paid, payload) for paid, payload in kept if paid.windows == wanted.windows)
 
 
 def _recalled(
@@ -180,8 +187,8 @@ def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bou
         if recalled is not None:
             return recalled
         begun = ledger.resume(wanted.dataset, wanted.fingerprint, analyst) if wanted.resumable else None
-        if begun is not None and begun.receipt.loss != wanted.loss:
-            begun = None  # another price is another fit
+        if begun is not None and (begun.receipt.loss, begun.receipt.windows) != (wanted.loss, wanted.windows):
+            begun = None  # another price is another fit, and so are other windows
         wanted.check()
         try:
             right = begun or ledger.debit(

@@ -39,7 +39,8 @@ def unbounded(report: Report, table: Readable) -> tuple[AggregateCall, ...]:
 def sizes_of(argument: Expression, table: Readable) -> Measured:
     """The question how large the numbers are: rows in each cell of a logarithmic grid, over the whole table.
 
-    It has no condition and no groups, so that its answer serves every later question about the same numbers.
+    It has no condition and no groups, so that its answer serves every later question about the same numbers;
+    where the budget is for each window of time, every one about the windows that it was paid in.
     """
     rows = as_rows(table)
     cells = Measurement("cells", GRID.index_expression(argument), 0, GRID.cells - 1, marks=("sizes",))
