@@ -22,6 +22,7 @@ __all__ = [
     "encodable",
     "html_table",
     "is_text",
+    "is_visible",
     "key",
     "shown",
     "text_table",
@@ -70,6 +71,11 @@ _SPELLED = {
 def is_text(value: str) -> bool:
     """Whether a text can be written down at all: half of a pair of surrogates is not a character."""
     return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def is_visible(value: str) -> bool:
+    """Whether a text has no control or format characters and no line breaks: what looks alike is alike."""
+    return not any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in value)
 
 
 def shown(value: object, half_width: object = None) -> str:

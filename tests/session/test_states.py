@@ -259,6 +259,100 @@ def test_what_is_no_state_is_refused(tmp_path):
         assert session.growing() is session
 
 
+@pytest.mark.parametrize(
+    "name", ["", " a", "a ", "a\nb", "\u202ea", "a\u200bb", "\x1b[1m", "x" * 201, "All states", 3]
+)
+def test_names_of_states_are_seen_whole(tmp_path, name):
+    with pytest.raises(InvalidParameter, match="A state has a name of 1 to 200 characters"):
+        table_of(tmp_path, {name: files(1)})
+
+
+def test_names_of_states_that_look_alike_are_refused(tmp_path):
+    with pytest.raises(InvalidParameter, match="upper and lower case"):
+        table_of(tmp_path, {"m\u00e4rz": files(1), "ma\u0308rz": files(2)})
+
+
+@pytest.mark.parametrize("version", ["all states", '{"state": "a", "files": ["2026-01.parquet"]}'])
+def test_no_version_is_written_as_a_state(tmp_path, version):
+    for made in (
+        lambda: table_of(tmp_path, None, version=version),
+        lambda: sf.PublicTable("wards", source=month(1), schema={"place": sf.Int()}, version=version),
+    ):
+        with pytest.raises(InvalidParameter, match="would be read as a state's"):
+            made()
+
+
+@pytest.fixture
+def declared_anew(tmp_path):
+    """Asks one question, on one ledger, of the table as it is declared: the count, and if it was free."""
+    folder = tmp_path / "visits"
+    folder.mkdir()
+    for number in (1, 2, 3):
+        arrives(folder, number)
+
+    def ask(states, **more):
+        with sf.Session(
+            table_of(folder, states, **more), budget=BUDGET, ledger=tmp_path / "ledger"
+        ) as session:
+            return counted(session)
+
+    return ask
+
+
+def test_a_version_and_a_state_of_one_name_share_no_answer(declared_anew):
+    assert declared_anew(None) == (70, False)
+    assert declared_anew({"1": files(1)}) == (10, False)
+    assert declared_anew({"jan": files(1)}) == (10, False)
+    assert declared_anew(None, version="jan") == (70, False)
+    assert declared_anew(None) == (70, True)
+    assert declared_anew({"1": files(1)}) == (10, True)
+
+
+def test_a_state_that_is_declared_anew_is_a_new_question(declared_anew):
+    one = {"now": sf.State(["2026-01.parquet", "2026-02.parquet"])}
+    assert declared_anew(one) == (30, False)
+    assert declared_anew({"now": files(1)}) == (10, False)
+    assert declared_anew({"now": sf.State(column="place", last=1)}) == (10, False)
+    assert declared_anew({"now": sf.State(column="place", last=2)}) == (30, False)
+    assert declared_anew({"now": sf.State(column="day", last="2026-01-31")}) == (10, False)
+    assert declared_anew({"now": sf.State(column="day", last="2026-02-28")}) == (30, False)
+    assert declared_anew({"later": files(2)}) == (30, False)  # a new name is a new question, as a version is
+    for same in (files(2), files(2, sizes=[1, 2]), sf.State(["2026-02.parquet", "2026-01.parquet"])):
+        assert declared_anew({"now": same}) == (30, True)
+
+
+def test_snapshots_are_told_apart(tmp_path):
+    marks = {table_of(tmp_path, {"a": sf.State(snapshot=number)}).identity for number in (1, 2)}
+    assert len(marks | {table_of(tmp_path, {"a": files(1)}).identity, "a"}) == 4
+
+
+def test_states_of_tables_that_are_joined_hold_what_they_are(tmp_path):
+    """A question over a subquery has the versions of all that it reads in one text."""
+    for number in (1, 2):
+        arrives(tmp_path, number)
+    text = "SELECT COUNT(*) AS n FROM (SELECT user, COUNT(*) AS k FROM visits GROUP BY user) AS t"
+    for state, many in ((files(1), 10), (files(2), 30)):
+        with sf.Session(
+            table_of(tmp_path, {"a": state}), budget=BUDGET, ledger=tmp_path / "ledger"
+        ) as session:
+            assert counted(session, text) == (many, False)
+
+
+def test_a_table_with_states_is_rehearsed(growing):
+    with growing(2) as session, session.growing().rehearse() as tried:
+        assert tried.sql(TEXT).release(epsilon=1000).table.num_rows == 1
+
+
+def test_planted_a_state_is_known_by_its_name(declared_anew, monkeypatch):
+    monkeypatch.setattr(sf.PrivateTable, "identity", property(lambda self: self.version))
+    for test in (
+        test_a_version_and_a_state_of_one_name_share_no_answer,
+        test_a_state_that_is_declared_anew_is_a_new_question,
+    ):
+        with pytest.raises(AssertionError):
+            test(declared_anew)
+
+
 def test_a_table_with_states_is_copied_whole(tmp_path):
     table = table_of(tmp_path, {"a": files(1), "b": files(2, sizes=[1, 2])})
     for other in (copy.deepcopy(table), pickle.loads(pickle.dumps(table))):

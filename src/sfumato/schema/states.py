@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import json
 import os
+import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,16 +15,27 @@ from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import as_integer
 from sfumato.numeric.moments import as_moment
-from sfumato.render import is_text
+from sfumato.render import is_text, is_visible
 from sfumato.schema._assign import assign
 from sfumato.schema.columns import ColumnType
 
-__all__ = ["GROWING", "Snapshot", "State", "StateFiles", "folder_of", "states_of"]
+__all__ = [
+    "GROWING",
+    "Snapshot",
+    "State",
+    "StateFiles",
+    "folder_of",
+    "identity_of",
+    "is_version",
+    "states_of",
+]
 
 GROWING = "all states"
 """The version of a table that is read as it is, whatever its newest state."""
 
 _WILD = "*?["
+_OPENING = '{"state": '
+_LONGEST_NAME = 200
 _ONE = (
     'A state is a list of files, State(files=["2026-01.parquet"]), or the rows up to a value of a column, '
     'State(column="arrived", last="2026-01-31"); of a Delta table State(snapshot=12).'
@@ -120,8 +133,7 @@ def states_of(
     """
     found: dict[str, State] = {}
     for name, state in (declared or {}).items():
-        if not isinstance(name, str) or not name.strip() or not is_text(name) or name == GROWING:
-            raise InvalidParameter(f'A state has a name, such as "2026-03", and not {GROWING!r}.')
+        _check_name(name)
         if not isinstance(state, State):
             raise InvalidParameter(_ONE)
         if state.is_apart:
@@ -129,11 +141,47 @@ def states_of(
             found[name] = state
         else:
             found[name] = State(column=state.column, last=_last(state, columns))
-    if len({name.lower() for name in found}) != len(found):
+    if len({unicodedata.normalize("NFC", name).lower() for name in found}) != len(found):
         raise InvalidParameter("Two states differ only in upper and lower case; give them other names.")
     if len({state.is_apart for state in found.values()}) > 1:
         raise InvalidParameter("The states of a table are all files of their own, or all by a column.")
     return found
+
+
+def identity_of(name: str, state: State) -> str:
+    """What fingerprints have of a state: its name and what it holds, in a form that no version has.
+
+    Privacy:
+        By the declaration alone. A state that is declared anew with other files, another snapshot or another
+        last value is other data, and no answer about the old one is an answer about it. The sizes of files
+        are not part of it.
+    """
+    held: dict[str, Any]
+    if state.column is not None:
+        last = state.last if isinstance(state.last, int) else state.last.isoformat()
+        held = {"column": state.column, "last": last}
+    else:
+        held = {"files": sorted(state.files)} if state.snapshot is None else {"snapshot": state.snapshot}
+    return json.dumps({"state": name, **held})
+
+
+def is_version(text: str) -> bool:
+    """Whether a text can be the version of a table without states: it is nothing that `identity_of` gives."""
+    return text != GROWING and not text.startswith(_OPENING)
+
+
+def _check_name(name: object) -> None:
+    if (
+        not isinstance(name, str)
+        or not 1 <= len(name) <= _LONGEST_NAME
+        or name != name.strip()
+        or not is_visible(name)
+        or name.lower() == GROWING
+    ):
+        raise InvalidParameter(
+            f'A state has a name of 1 to {_LONGEST_NAME} characters, such as "2026-03", without invisible '
+            f"ones or a space at either end, and not {GROWING!r}."
+        )
 
 
 def folder_of(source: Any) -> str:

@@ -16,7 +16,16 @@ from sfumato.numeric.exact import as_integer
 from sfumato.render import is_text, without_password
 from sfumato.schema._assign import assign
 from sfumato.schema.columns import ColumnType
-from sfumato.schema.states import GROWING, Snapshot, State, StateFiles, folder_of, states_of
+from sfumato.schema.states import (
+    GROWING,
+    Snapshot,
+    State,
+    StateFiles,
+    folder_of,
+    identity_of,
+    is_version,
+    states_of,
+)
 from sfumato.schema.unit import PrivacyUnit
 from sfumato.schema.windows import Windows
 
@@ -92,7 +101,8 @@ class PrivateTable:
         version = next(reversed(known), "1") if version is None else version
         if known and version not in (*known, GROWING):
             raise InvalidParameter(f"There is no state {str(version)[:60]!r} of {name}: {', '.join(known)}.")
-        assign(self, version=_version(version), size=exactly if about is None else about, rows=exactly)
+        assign(self, version=str(version) if known else _version(version), rows=exactly)
+        assign(self, size=exactly if about is None else about)
         # A table that is replaced hands its own on, which may be empty.
         assign(self, profile=() if profile is None or profile == () else _profile(profile, unit))
         assign(self, within=None)
@@ -116,6 +126,12 @@ class PrivateTable:
             InvalidParameter: if it has no such state.
         """
         return replace(self, version=state)
+
+    @property
+    def identity(self) -> str:
+        """Which data this is, as fingerprints have it: the version, or a state with what it holds."""
+        state = self.states.get(self.version)
+        return self.version if state is None else identity_of(self.version, state)
 
     @property
     def reads(self) -> Any:
@@ -222,6 +238,11 @@ class PublicTable:
         )
 
     @property
+    def identity(self) -> str:
+        """Which data this is, as fingerprints have it: the version."""
+        return self.version
+
+    @property
     def reads(self) -> Any:
         """What is opened: the source."""
         return self.source
@@ -267,6 +288,10 @@ def _version(version: str | int) -> str:
     written = str(version)
     if not is_text(written):
         raise InvalidParameter("version holds half a character, which no text can hold.")
+    if not is_version(written):
+        raise InvalidParameter(
+            f"The version {written[:60]!r} would be read as a state's: give it another name."
+        )
     return written
 
 

@@ -183,7 +183,7 @@ def _with(table: PrivateTable, source: pa.Table) -> PrivateTable:
         unit=table.unit,
         schema=table.schema,
         dataset=table.dataset,
-        version=table.version,
+        version=None if table.states else table.version,
         size=table.size,
         rows=table.rows,
         profile=table.profile or None,

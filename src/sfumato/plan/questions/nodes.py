@@ -191,7 +191,7 @@ class Measured:
 
     Attributes:
         table: The table's name.
-        version: The declared version of its data.
+        version: The declared version of its data, or its state with what that holds.
         unit: Whose rows they are, with the limits of this question: they decide the weights.
         predicate: What a row must satisfy, if anything.
         keys: The grouping expressions with their public values, sorted.

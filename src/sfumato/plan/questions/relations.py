@@ -60,7 +60,7 @@ class Rows:
         unit: Whose they are, with the largest limits of the tables that are read. A row unit where each unit
             has at most one row, by declaration or by proof.
         owner: What a unit is called, where units are not the rows themselves.
-        version: The declared versions of the data, as one text.
+        version: The declared versions of the data, or the states with what they hold, as one text.
         size: About how many units there are, where that is public and all of them are read.
         count: Exactly how many rows there are, where that is public and these are all of them.
         tables: The tables that are read, private and public, by name, and those that name their owners.
@@ -125,7 +125,7 @@ def rows_of(source: Source, tables: Mapping[str, Any]) -> Rows:
     unit = _widest(private)
     if _is_single(source):
         unit = PrivacyUnit.row(adjacency=unit.adjacency)
-    versions = {name: table.version for name, table in read.items()}
+    versions = {name: table.identity for name, table in read.items()}
     plain = isinstance(source, Scan)
     return Rows(
         source=source,
@@ -133,7 +133,7 @@ def rows_of(source: Source, tables: Mapping[str, Any]) -> Rows:
         columns=source_facts(source, tables),
         unit=unit,
         owner=_owner(first, read),
-        version=first.version if len(read) == 1 and plain else json.dumps(versions, sort_keys=True),
+        version=first.identity if len(read) == 1 and plain else json.dumps(versions, sort_keys=True),
         size=first.size if plain or (_is_single(source) and _reads_all(source)) else None,
         tables=read,
         count=first.rows if plain else None,
