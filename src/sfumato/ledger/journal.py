@@ -14,6 +14,7 @@ from sfumato.ledger.book import Book
 from sfumato.ledger.chain import Row
 from sfumato.ledger.kept import Kept
 from sfumato.ledger.opening import Opened
+from sfumato.ledger.readback import refuse_unreadable
 from sfumato.ledger.rules import Draft
 
 __all__ = ["Journal"]
@@ -63,7 +64,7 @@ class Journal:
 
     @contextlib.contextmanager
     def writing(self, *, answer: bool = False) -> Iterator[Draft]:
-        """A draft of receipts; on leaving: announced, committed, taken in, anchored, in this order.
+        """A draft of receipts; on leaving: read back, announced, committed, taken in, anchored, in turn.
 
         Args:
             answer: Whether it is the receipt of an answer, which is committed at once and synced with what
@@ -81,6 +82,7 @@ class Journal:
                 yield draft
                 if answer and any(row.kind != "release" for row in draft.rows):
                     raise LedgerUnusable("Only the receipt of an answer may be synced later.")
+                refuse_unreadable(self._book, draft.rows, self.chain)
                 if draft.rows and not answer:
                     last = draft.rows[-1]
                     pending = self.anchor.prepare(self._book.due, Mark(last.number, last.mac))

@@ -30,11 +30,24 @@ class Windows:
         each: How long each is.
         first: The place of the first one: quarters, say, are counted from the year 0, days from 1970-01-01.
         last: The place of the last one.
+
+    Raises:
+        InvalidParameter: if the last is before the first, or they reach beyond the years 1 to 9998.
     """
 
     each: Each
     first: int
     last: int
+
+    def __post_init__(self) -> None:
+        """Refuse what no receipt can name."""
+        if any(not isinstance(place, int) or isinstance(place, bool) for place in (self.first, self.last)):
+            raise InvalidParameter("The places of windows are whole numbers: Windows.named(each, name).")
+        if isinstance(self.each, str) and self.each not in _MONTHS | _DAYS:
+            raise InvalidParameter("each is one of day, week, month, quarter, year, or a number of days.")
+        if self.last < self.first:
+            raise InvalidParameter("The first window is after the last: give them in the order of time.")
+        self.days()
 
     @classmethod
     def of_days(cls, each: Each, begin: datetime.date, end: datetime.date) -> Windows:
@@ -43,9 +56,7 @@ class Windows:
         Raises:
             InvalidParameter: if they reach beyond the years 1 to 9999.
         """
-        windows = cls(each, window_at(each, begin), window_at(each, end))
-        windows.days()
-        return windows
+        return cls(each, window_at(each, begin), window_at(each, end))
 
     @classmethod
     def named(cls, each: Each, name: object) -> Windows:
@@ -179,7 +190,7 @@ def _read(each: Each, name: object) -> int:
         day = datetime.date.fromisoformat(name)
     place = window_at(each, day)
     try:
-        Windows(each, place, place).days()
+        Windows(each, place, place)
     except InvalidParameter:
         raise ValueError("beyond all calendars") from None
     return place
