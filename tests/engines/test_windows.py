@@ -8,9 +8,8 @@ from same_questions import IDS
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.zones import Offsets, offsets_of
 from sfumato.plan.questions import windowing
-from sfumato.plan.questions.windowing import window_of
 from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable, Timestamp
-from windows_of_time import WINDOWS, check_held, check_windows
+from windows_of_time import WINDOWS, check_far, check_held, check_windows
 from zones_of_time import ZONES, check_zones
 
 
@@ -21,6 +20,10 @@ def test_units_are_pairs_of_an_id_and_a_window(make_shared, kind):
 
 def test_rows_of_windows_that_were_paid_for_are_read_and_no_others(make_shared):
     check_held(make_shared(), ["day", "week", "month", "quarter", "year", 30])
+
+
+def test_days_beyond_the_calendar_are_in_no_window(make_shared):
+    check_far(make_shared(), WINDOWS)
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -58,4 +61,3 @@ def test_what_decides_windows_is_declared():
     for unit in (PrivacyUnit("who", window=length, time="day", max_rows=3) for length in WINDOWS):
         assert PrivacyUnit.from_dict(unit.to_dict()) == unit
         assert unit.limited(1, 2).window == unit.window
-    assert window_of(PrivacyUnit("who", window="day", time="day"), "date").name == "day"

@@ -15,7 +15,7 @@ from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable, Timestamp, Wind
 from sfumato.session.vault import Vault
 from sfumato.sql.asking import ask
 
-__all__ = ["WINDOWS", "check_held", "check_windows"]
+__all__ = ["WINDOWS", "check_far", "check_held", "check_windows"]
 
 WINDOWS = ["day", "week", "month", "quarter", "year", 1, 30, 365]
 _FIRST = datetime.date(1970, 1, 1)
@@ -142,3 +142,24 @@ def check_held(engine, lengths):
                 true = sum(map(is_id, inside))
                 assert 0 < true < sum(map(is_id, ids))
                 assert (true << 30) - 400 * true <= found <= true << 30, (length, time, windows)
+
+
+def check_far(engine, lengths):
+    """Days beyond the years 1 to 9999 are in no window, however long windows are."""
+    far = [2_932_897, 10_000_000, -719_163, -800_000]  # 10000-01-01, 29349, 0000-12-31, before Christ
+    days = pa.array([*range(20_500, 20_507), *far], pa.int32()).cast(pa.date32())
+    rows = pa.table({"who": [f"p{place}" for place in range(len(days))], "day": days})
+    engine.attach("far", rows, {"day": "date"}, unit="who")
+    for length in lengths:
+        unit = PrivacyUnit("who", max_rows=1, window=length, time="day")
+        tables = {"far": PrivateTable("far", source=None, unit=unit, schema={"day": Date()})}
+        (measured,) = ask("SELECT COUNT(*) AS n FROM far", tables).plan.recipe.questions
+        vault = Vault(engine, tables, {"far": 5}, {"far": PORTABLE.name})
+        try:
+            vault.check([measured])
+        except QueryRefused:
+            if engine.dialect.name != "datafusion":
+                raise
+            continue
+        (found,) = vault._fetch(measured)
+        assert found == [7 << 30], length

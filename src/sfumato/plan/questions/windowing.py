@@ -85,7 +85,16 @@ def window_of(unit: PrivacyUnit, kind: Kind) -> Expression:
     if isinstance(unit.window, int):
         since = call("days_between", day, literal(_FIRST))
         return call("floor", call("divide", since, literal(unit.window)))
-    return day if unit.window == "day" else call(f"trunc_{unit.window}", day)
+    if unit.window == "day":
+        return _within_calendars(day) if kind == "date" else day
+    return call(f"trunc_{unit.window}", day)
+
+
+def _within_calendars(day: Expression) -> Expression:
+    """A day of the years 1 to 9999, else NULL: the beginnings of all longer windows are so by themselves."""
+    first, last = literal(datetime.date.min), literal(datetime.date.max)
+    known = call("and", call("greater_equal", day, first), call("less_equal", day, last))
+    return call("case", known, day, literal(None))
 
 
 def is_time_of(unit: PrivacyUnit, expression: Expression) -> bool:
