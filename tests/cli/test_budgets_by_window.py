@@ -89,6 +89,19 @@ def test_a_question_is_paid_in_its_month_and_the_ledger_shows_it(cli, hospital):
     assert "stays in 2026-03 (basic)" in told
     assert "epsilon 1, delta 1e-06 for each month" in told
     assert "2026-01 to 2026-12" in told
+    listed = {
+        month: [
+            receipt["windows"]["to"]
+            for receipt in cli("ledger", "show", "--window", month, "--json").json["receipts"]
+            if receipt["kind"] == "debit"
+        ]
+        for month in shown
+    }
+    assert listed == {"2026-03": ["2026-12", "2026-03"], "2026-05": ["2026-12"], "2027-01": []}
+    kinds = [
+        receipt["kind"] for receipt in cli("ledger", "show", "--window", "2026-05", "--json").json["receipts"]
+    ]
+    assert (kinds.count("debit"), kinds.count("release"), kinds.count("register")) == (1, 1, 1)
     assert "window names one month, such as 2026-03" in cli("ledger", "show", "--window", "May").err
     exported = [json.loads(line) for line in cli("ledger", "export").out.splitlines()]
     assert {"each": "month", "from": "2026-03", "to": "2026-03"} in [line.get("windows") for line in exported]

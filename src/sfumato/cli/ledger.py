@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,7 +31,8 @@ from sfumato.cli.receipts import balance_facts, listed
 from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch, LedgerTampered
 
 if TYPE_CHECKING:
-    from sfumato.ledger import Budget, Ledger, Steward
+    from sfumato.ledger import Budget, Ledger, Receipt, Steward
+    from sfumato.schema.windows import Each
 
 __all__ = ["app"]
 
@@ -72,14 +73,16 @@ def show(
     with spinner("reading the ledger", quiet=json_), open_ledger(asker.config, asker.ledger) as book:
         names = [entry.name for entry in book.datasets()]
         chosen = names if dataset is None else [dataset_named(dataset, names)]
-        timed = {entry.name for entry in book.datasets() if entry.budget.each is not None}
-        if window is not None and not timed.intersection(chosen):
+        each = {entry.name: entry.budget.each for entry in book.datasets() if entry.name in chosen}
+        timed = {name for name, length in each.items() if length is not None}
+        if window is not None and not timed:
             raise InvalidParameter("--window is for budgets that open anew with each window; none does here.")
         own = [book.balance(name, analyst, window=window if name in timed else None) for name in chosen]
         balances = [balance_facts(balance) if json_ else str(balance) for balance in own]
+        asked = book.entries(None if dataset is None else chosen[0])
         entries = [
             entry
-            for entry in book.entries(None if dataset is None else chosen[0])
+            for entry in (asked if window is None else _of_window(asked, window, each))
             if analyst is None or (entry.analyst and listed_as(entry.analyst, [analyst]))
         ]
         # A release belongs to its debit and says nothing of its own to people.
@@ -109,6 +112,25 @@ def show(
             say()
             for line in more:
                 paragraph(line)
+
+
+def _of_window(entries: Iterable[Receipt], window: str, each: Mapping[str, Each | None]) -> Iterator[Receipt]:
+    """The receipts that are about a window: debits that are paid in it, and what follows from these.
+
+    What holds in every window is left in: what the steward did, and receipts of budgets for all time.
+    """
+    from sfumato.schema import Windows
+
+    places = {
+        name: Windows.named(length, window).first for name, length in each.items() if length is not None
+    }
+    others = set[int]()
+    for entry in entries:
+        place, paid = places.get(entry.dataset), entry.windows
+        if place is not None and paid is not None and not paid.first <= place <= paid.last:
+            others.add(entry.number)
+        elif place is None or entry.memo.get("debit") not in others:
+            yield entry
 
 
 @app.command("verify")
