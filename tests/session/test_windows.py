@@ -50,7 +50,7 @@ def test_each_window_of_a_unit_counts_by_itself():
                 windows[window(day, length)] = windows.get(window(day, length), 0) + 1
             capped = 10 * sum(min(5, many) for many in windows.values())
             assert abs(found["n"] - capped) < 1
-            assert abs(found["total"] - capped) < 1
+            assert abs(found["total"] - capped) <= 1  # sd 0.2, then rounded: 2 off is beyond 7 of them
             assert found["users"] == 10 * len(windows)
 
 
