@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 EDITS = [
@@ -99,3 +101,35 @@ def test_limits_that_are_left_to_a_profile_want_it_first(clinic):
     clinic.lists(clinic.question)
     assert "sfumato profile visits --epsilon 0.25" in clinic.publish("2024-03-01", code=2)
     assert clinic.spent() == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT shop, COUNT(*) AS n FROM visits WHERE day >= $from AND day < $to GROUP BY shop",
+        "SELECT COUNT(*) AS n FROM visits WHERE DATE_TRUNC('month', day) = $window",
+        "SELECT COUNT(*) FILTER (WHERE day >= $from AND day < $to) AS n FROM visits",
+    ],
+)
+def test_windows_of_timestamps_end_in_utc(clinic, text):
+    """East of it they would be published while rows still come."""
+    clinic.lists(clinic.question.replace(clinic.question.split('"')[3], text) + 'zone = "Asia/Tokyo"\n')
+    catalog = clinic.folder / "sfumato.toml"
+    of_dates = catalog.read_text()
+    catalog.write_text(of_dates.replace('day = { type = "date"', 'day = { type = "timestamp"'))
+    assert "day is a timestamp, and timestamps are in UTC" in clinic.publish("2024-03-01", code=2)
+    assert clinic.spent() == 0
+    catalog.write_text(of_dates)
+    clinic.publish("2024-03-01")
+
+
+def test_other_timestamps_of_a_question_may_be_of_any_zone(clinic):
+    text = "SELECT EXTRACT(HOUR FROM at) AS hour, COUNT(*) AS n FROM visits WHERE day >= $from AND day < $to"
+    text += " GROUP BY EXTRACT(HOUR FROM at)"
+    clinic.lists(clinic.question.replace(clinic.question.split('"')[3], text) + 'zone = "Asia/Tokyo"\n')
+    catalog = clinic.folder / "sfumato.toml"
+    catalog.write_text(catalog.read_text() + 'at = "timestamp"\n')
+    for file in (clinic.folder / "visits").iterdir():
+        rows = pq.read_table(file)
+        pq.write_table(rows.append_column("at", rows["day"].cast(pa.timestamp("s"))), file)
+    clinic.publish("2024-03-01")

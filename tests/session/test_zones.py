@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from datetime import timedelta
+from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -18,7 +18,7 @@ from sfumato.numeric.moments import seconds_of
 from sfumato.numeric.zones import Offsets, offsets_of
 from sfumato.plan.expressions.tree import Column, call
 from sfumato.session import attaching
-from sfumato.session.series.calendar import meets
+from sfumato.session.series.calendar import Calendar, meets
 from sfumato.session.series.pricing import touches_of
 
 ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/St_Johns"]
@@ -144,8 +144,12 @@ def test_the_zone_is_said():
     )
 
 
+NO_ZONES = ("Europe/Berlinn", "", 3, None, "../../etc/passwd", "localtime", "posixrules", "Factory")
+NO_ZONES += ("posix/Europe/Berlin", "right/Europe/Berlin")  # the same places, and clocks with leap seconds
+
+
 def test_what_is_no_zone_is_refused():
-    for wrong in ("Europe/Berlinn", "", 3, None, "../../etc/passwd"):
+    for wrong in NO_ZONES:
         with pytest.raises(InvalidParameter, match="There is no time zone"):
             sf.PrivacyUnit("user", window="day", zone=wrong)
     with pytest.raises(InvalidParameter, match="zone says where windows end"):
@@ -197,3 +201,35 @@ def test_other_offsets_have_another_digest():
     digests = {offsets_of(zone).digest for zone in (*ZONES, *STRANGE)}
     assert len(digests) == len(ZONES) + len(STRANGE)
     assert zones.offsets_of("UTC") == Offsets((), (0,))
+
+
+OF_MOMENTS = [
+    "SELECT DATE_TRUNC('hour', at) AS h, COUNT(*) AS n FROM visits GROUP BY DATE_TRUNC('hour', at)",
+    "SELECT CAST(at AS DATE) AS d, COUNT(*) AS n FROM visits GROUP BY CAST(at AS DATE)",
+    "SELECT DATE_TRUNC('month', at) AS m, COUNT(*) AS n FROM visits GROUP BY DATE_TRUNC('month', at)",
+    "SELECT d, COUNT(*) AS n FROM (SELECT CAST(at AS DATE) AS d FROM visits) AS x GROUP BY d",
+    "SELECT d, COUNT(*) AS n FROM (SELECT user, CAST(at AS DATE) AS d, COUNT(*) AS k FROM visits "
+    "GROUP BY user, CAST(at AS DATE)) AS x GROUP BY d",
+]
+
+
+@pytest.mark.parametrize("text", OF_MOMENTS)
+def test_steps_of_timestamps_end_in_utc_and_nowhere_else(text):
+    """East of it they would be published while rows still come, which would be lost for good."""
+    asked = {"start": "2026-01-01", "horizon": 12, "epsilon": 1, "delta": "1e-6"}
+    table = table_of(window=None, time=None, zone="UTC")
+    with session_of(table) as session:
+        for zone in ("Asia/Tokyo", "America/New_York"):
+            with pytest.raises(InvalidParameter, match="at is a timestamp, and timestamps are in UTC"):
+                session.stream(text, **asked, zone=zone)
+        assert session.balance().spent == 0
+        session.stream(text, **asked)
+
+
+def test_clocks_at_the_end_of_all_calendars_are_refused_in_a_sentence():
+    calendar = Calendar(date(2026, 1, 1), "day", "Pacific/Kiritimati")
+    late = datetime.datetime(9999, 12, 31, 23, tzinfo=datetime.UTC)
+    for now in (late, datetime.datetime(1, 1, 1, tzinfo=datetime.timezone(timedelta(hours=20)))):
+        with pytest.raises(InvalidParameter, match="beyond the years 1 to 9999"):
+            calendar.closed(now)
+    assert Calendar(date(2026, 1, 1), "day").closed(late) == (late.date() - date(2026, 1, 1)).days

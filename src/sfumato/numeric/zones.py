@@ -21,6 +21,8 @@ from sfumato.numeric.moments import DAY, seconds_of
 __all__ = ["UTC", "Offsets", "offsets_of", "zone_of"]
 
 UTC = "UTC"
+_NOT_OF_A_PLACE = frozenset({"localtime", "posixrules", "Factory"})
+_OTHER_CLOCKS = ("posix/", "right/")  # copies of all zones, of which one counts leap seconds
 _END = seconds_of(datetime.datetime(2100, 1, 1))
 
 
@@ -62,14 +64,16 @@ class Offsets:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The time zone of a name.
+    """The time zone of a name, which is the same on every machine.
 
     Raises:
-        InvalidParameter: for a name that is none.
+        InvalidParameter: for a name that is none, or that of whatever zone a machine is in.
     """
     try:
+        if name in _NOT_OF_A_PLACE or name.startswith(_OTHER_CLOCKS):
+            raise KeyError(name)
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError, TypeError):
+    except (KeyError, ValueError, OSError, TypeError, AttributeError):
         raise InvalidParameter(
             f"There is no time zone {str(name)[:60]!r}: write one such as Europe/Berlin."
         ) from None

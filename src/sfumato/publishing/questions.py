@@ -13,13 +13,16 @@ import pyarrow as pa
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger.gates import Asked
+from sfumato.numeric.zones import UTC
+from sfumato.plan.expressions.tree import Call, Expression
+from sfumato.plan.questions.nodes import Aggregate
 from sfumato.publishing.entries import Published, moment_of, refuse_clock, refuse_unrecorded
 from sfumato.publishing.wanted import Wanted
 from sfumato.purchase import Forecast
 from sfumato.render import shown
 from sfumato.schema import Windows
 from sfumato.session import Query, Release, Session
-from sfumato.session.series.calendar import Calendar, calendar_from
+from sfumato.session.series.calendar import Calendar, calendar_from, refuse_zone
 
 __all__ = ["Question", "calendar_for", "values_for"]
 
@@ -87,6 +90,7 @@ class Question:
         first = self._query(0)
         if first.explain:
             raise QueryRefused("EXPLAIN asks for the quote alone.", "Leave EXPLAIN out.")
+        self._refuse_zone()
         self.dataset = session.dataset_of(first.report).name
         self._quote = first.quote(wanted.epsilon, delta=wanted.delta)
         if self._quote.first:
@@ -105,6 +109,16 @@ class Question:
             values = values_for(self.wanted, self.calendar, step)
             self._queries[step] = self.session.sql(self.wanted.sql, values)
         return self._queries[step]
+
+    def _refuse_zone(self) -> None:
+        """Refuse a zone if what differs from window to window is asked of timestamps, which are in UTC."""
+        if self.wanted.zone == UTC:
+            return
+        one, other = (self._query(step).report.child for step in (0, 1))
+        moved = _parts(one) ^ _parts(other)
+        if one.source != other.source:  # the window is named inside of a subquery
+            moved = _parts(one) | _parts(other)
+        refuse_zone(self.wanted.zone, one.source, moved, self.session.tables)
 
     def foresee(self, due: Forecast) -> None:
         """Say what is going to be paid, and refuse what could not be answered."""
@@ -177,6 +191,20 @@ class Question:
             window = pa.array([self.calendar.value(step)] * rows.num_rows, _kind(self.calendar))
             parts.append(rows.add_column(0, head, window))
         return pa.concat_tables(parts, promote_options="permissive")
+
+
+def _parts(asked: Aggregate) -> frozenset[Expression]:
+    """What decides which rows count, and for what."""
+    calls = (part for call in asked.aggregates for part in (call.argument, call.other))
+    keys = (key.expression for key in asked.keys)
+    return _terms(asked.predicate) | {part for part in (*calls, *keys) if part is not None}
+
+
+def _terms(predicate: Expression | None) -> frozenset[Expression]:
+    """The conditions that all must hold."""
+    if isinstance(predicate, Call) and predicate.function == "and":
+        return frozenset[Expression]().union(*map(_terms, predicate.arguments))
+    return frozenset(() if predicate is None else (predicate,))
 
 
 def _kind(calendar: Calendar) -> pa.DataType:

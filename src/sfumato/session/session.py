@@ -309,7 +309,7 @@ class Session(NotAList):
             of: What the noise is best for: totals so far, "running"; of the last `window` steps, "window";
                 or "steps". All three can be had of any series.
             window: Over how many steps those go.
-            zone: The time zone in which a step ends.
+            zone: The time zone in which a step of dates ends; of timestamps it ends in UTC.
 
         Nothing is spent before the first `advance`. The same series again, also in another process, goes on
         where it is.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,12 +13,24 @@ from numpy.typing import NDArray
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.numeric.moments import DAY, as_moment
-from sfumato.numeric.zones import Offsets, zone_of
+from sfumato.numeric.zones import UTC, Offsets, zone_of
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import Call, Column, Expression, columns_of
 from sfumato.plan.expressions.written import written
+from sfumato.plan.questions.reads import columns_read
+from sfumato.plan.questions.sources import Source
 
-__all__ = ["EVERY", "Calendar", "Value", "calendar_from", "calendar_of", "every_of", "meets", "zone_of"]
+__all__ = [
+    "EVERY",
+    "Calendar",
+    "Value",
+    "calendar_from",
+    "calendar_of",
+    "every_of",
+    "meets",
+    "refuse_zone",
+    "zone_of",
+]
 
 Value: TypeAlias = datetime.date | datetime.datetime | int
 
@@ -90,16 +102,33 @@ class Calendar:
         return max(step, -1)
 
     def closed(self, now: datetime.datetime) -> int:
-        """How many steps are over at a moment, which has a time zone."""
+        """How many steps are over at a moment, which has a time zone.
+
+        Raises:
+            InvalidParameter: for a moment at the end of all calendars.
+        """
         assert not isinstance(self.start, int)
-        local = now.astimezone(zone_of(self.zone)).replace(tzinfo=None)
+        try:
+            local = now.astimezone(zone_of(self.zone)).replace(tzinfo=None)
+        except OverflowError:
+            raise InvalidParameter(
+                f"now lies beyond the years 1 to 9999 in {self.zone}; nothing was read or spent. Set "
+                "the clock."
+            ) from None
         least, most = 0, 1
-        while _moment(self.value(most)) <= local:
+        while self._begun(most, local):
             least, most = most, most * 2
         while most - least > 1:
             middle = (least + most) // 2
-            least, most = (middle, most) if _moment(self.value(middle)) <= local else (least, middle)
+            least, most = (middle, most) if self._begun(middle, local) else (least, middle)
         return least
+
+    def _begun(self, step: int, local: datetime.datetime) -> bool:
+        """Whether a step has begun by a local clock; one beyond the year 9999 never does."""
+        try:
+            return _moment(self.value(step)) <= local
+        except InvalidParameter:
+            return False
 
     def spoken(self, step: int) -> str:
         """A step's key as text."""
@@ -184,6 +213,35 @@ def calendar_of(expression: Expression, columns: Mapping[str, Facts], start: obj
             raise InvalidParameter("start is the whole number of the first step: start=1.")
         return Calendar(start, every, zone)
     return calendar_from(start, every, zone, dates=facts_of(expression, columns).kind == "date")
+
+
+def refuse_zone(
+    zone: str, source: Source, expressions: Iterable[Expression], tables: Mapping[str, Any]
+) -> None:
+    """Refuse steps of timestamps that would end by other clocks than those that the timestamps are of.
+
+    A date is the day of some place, and `zone` says of which. Timestamps are in UTC, and so are the hours and
+    days that are made of them: by a clock east of it they would be published while rows still come.
+
+    Args:
+        zone: Where steps are said to end.
+        source: The rows.
+        expressions: What says in which step a row is, over the source's columns.
+        tables: By their names.
+
+    Raises:
+        InvalidParameter: if a timestamp is among it, and the zone is not UTC.
+    """
+    if zone == UTC:
+        return
+    names = {name for expression in expressions for name in columns_of(expression)}
+    for table, name in sorted(columns_read(source, names)):
+        schema = tables[table].schema
+        if name in schema and schema[name].kind == "timestamp":
+            raise InvalidParameter(
+                f"{name} is a timestamp, and timestamps are in UTC, so that steps made of it end there and "
+                f"not in {zone}; nothing was spent. Leave zone out, or use a column that is declared a date."
+            )
 
 
 def calendar_from(start: object, every: str, zone: str, *, dates: bool) -> Calendar:

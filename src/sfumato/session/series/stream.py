@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerUnusable, QueryRefused
 from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, as_integer
-from sfumato.session.series.calendar import Value
+from sfumato.session.series.calendar import Value, refuse_zone
 from sfumato.session.series.points import Courses
 from sfumato.session.series.pricing import (
     Of,
@@ -71,6 +71,8 @@ def opened(
     calendar = calendar_in(plan, place, start, zone)
     calendar.value(steps)  # refuses what ends beyond all calendars
     time = report.child.keys[place].expression
+    if calendar.every != "number":
+        refuse_zone(zone, report.child.source, [time], session.tables)
     unit, columns = plan.rows.unit, plan.rows.columns
     kind = columns[unit.time].kind if unit.time is not None and unit.time in columns else None
     facts = unit, time, calendar.every, steps, kind
