@@ -170,11 +170,11 @@ class _Watched:
     def __init__(self, vault: Vault, kept: list[Reading]) -> None:
         self._vault, self._kept = vault, kept
 
-    def check(self, *questions: Any) -> None:
-        self._vault.check(*questions)
+    def check(self, *questions: Any, **more: Any) -> None:
+        self._vault.check(*questions, **more)
 
-    def read(self, *wanted: Any) -> Any:
-        reading = self._vault.read(*wanted)
+    def read(self, *wanted: Any, **more: Any) -> Any:
+        reading = self._vault.read(*wanted, **more)
         self._kept.append(reading)
         return reading
 
