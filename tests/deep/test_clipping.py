@@ -120,3 +120,16 @@ def test_a_mask_leaves_nothing_of_a_record():
     for one, two in zip(passed.sums(given, target, mask), passed.sums(other, target, mask), strict=True):
         assert torch.equal(one, two)
     assert all((part == 0).all() for part in passed.sums(given, target, torch.zeros(6)))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name", ["language", "tied"])
+def test_a_token_that_no_table_has_is_no_error(name, frozen):
+    model, given, target = made(name, kind=torch.float32)
+    if frozen:
+        model.words.requires_grad_(False)
+    given[2, 1], given[3, 0] = 10**9, -7
+    passed = Engine(model, objective, Bound(0.1))
+    sums = passed.sums(given, target, torch.ones(6))
+    assert all(torch.isfinite(part).all() for part in sums)
+    assert _length(sums, passed.sums(given, target, torch.tensor([1.0, 1, 0, 1, 1, 1]))) <= 0.1

@@ -56,6 +56,8 @@ class Recorder:
         self._handles = list[Any]()
         for name, layer in model.named_modules():
             _refuse(layer, name)
+            if isinstance(layer, nn.Embedding):
+                self._handles.append(layer.register_forward_pre_hook(self._within))
             if any(parameter.requires_grad for parameter in layer.parameters(recurse=False)):
                 self._handles.append(layer.register_forward_pre_hook(self._before(name)))
                 self._handles.append(layer.register_forward_hook(self._after(name)))
@@ -131,6 +133,12 @@ class Recorder:
             return tuple(map(_finite, each)) if isinstance(layer, nn.Linear) else each
 
         return hook
+
+    def _within(self, layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Lines that a table has: a record with a number beyond them must not end in an error."""
+        if self._uses is None:
+            return None
+        return tuple(each.clamp(0, layer.num_embeddings - 1) for each in given)
 
     def _each(self, value: Any, key: tuple[str, int, int]) -> Any:
         """One line for each record, where a layer is given something that is the same for all of them."""

@@ -72,9 +72,9 @@ class Records:
 
     def _filled(self, part: NDArray[np.int64], size: int, mask: Tensor) -> tuple[Tensor, Tensor]:
         if self._pair is not None:
-            places = torch.from_numpy(np.resize(part, size) if len(part) else np.zeros(size, np.int64))
             if not len(part):
                 return tuple(each.expand(size, *each.shape) for each in self.example)
+            places = torch.from_numpy(np.resize(part, size))
             return tuple(each[places.to(each.device)] for each in self._pair)
         columns: tuple[list[Tensor], list[Tensor]] = ([], [])
         for place in range(size):
