@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import torch
 
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.clipping import Bound
-from sfumato.learn.torch.engine import Engine
+from sfumato.learn.torch.engine import Engine, Grid
 from sfumato.learn.torch.law import SIGMA
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.recording import Objective
@@ -20,6 +21,7 @@ __all__ = ["Descent"]
 
 Tensor: TypeAlias = torch.Tensor
 _MOST_FOR_GRID = 0.25
+_MOST_IN_32_BITS = 2**30  # steps of a sum, with as many again for its noise
 
 
 class Descent:
@@ -41,8 +43,9 @@ class Descent:
     Privacy:
         Claim: a step shows the sum of cut gradients of a Poisson sample with Gaussian noise of `sigma` clips,
         up to `law.DISTANCE` for each number, and post-processing of it. Proof: with and without a record the
-        sums differ by (1 − `bound.grid`) clips at most (`clipping`); rounded to the grid, by at most one
-        step of it more in each of d numbers, √d steps in L2, which is what `bound.grid` leaves. The noise is
+        sums differ by (1 − `bound.grid`) clips at most (`clipping`); rounded to the grid, those of a pass by
+        at most one step of it more in each of d numbers, √d steps in L2. One record more changes two passes
+        at most, its own and that of the record whose place it takes: `bound.grid` leaves 2√d. The noise is
         that of a rounded Gaussian (`law`), and a rounded Gaussian added to whole numbers is the rounding of
         their sum with a Gaussian. Sums are divided by the expected size of a batch, which is public.
     """
@@ -72,13 +75,18 @@ class Descent:
         self.model, self.optimizer, self.records, self.sampler = model, optimizer, records, sampler
         self.batch, self.physical = batch, physical
         self.numbers = sum(each.numel() for each in held)
-        room = math.sqrt(self.numbers) * sigma / SIGMA
+        room = 2 * math.sqrt(self.numbers) * sigma / SIGMA
         if room > _MOST_FOR_GRID:
             raise InvalidParameter(
                 f"{self.numbers:,} parameters are too many for noise of {sigma:.3g} clips."
             )
         self.step_of_grid = sigma * clip / SIGMA
-        self.engine = Engine(model, objective, Bound(clip, grid=room), amp=amp, compiled=compiled)
+        short = physical * SIGMA / sigma < _MOST_IN_32_BITS
+        grid = Grid(self.step_of_grid, torch.int32 if short else torch.int64)
+        self.engine = Engine(model, objective, Bound(clip, grid=room), grid=grid, amp=amp, compiled=compiled)
+        self._finished: Callable[[list[Tensor], Tensor], list[Tensor]] = self._gradients
+        if compiled:
+            self._finished = torch.compile(self._gradients, dynamic=False)
         self.noise = Noise(self.engine.device)
         example = tuple(each.to(self.engine.device) for each in records.example)
         self.engine.recorder.survey(example, objective)
@@ -87,22 +95,28 @@ class Descent:
         """One step; nothing of it is shown but the model."""
         drawn, noise = self.sampler.draw(len(self.records)), self.noise.draw(self.numbers)
         sums: list[Tensor] | None = None
+        passes = -(-max(len(drawn), 1) // self.physical)
         for batch in self.records.batches(drawn, self.physical, self.engine.device):
             found = self.engine.sums(*batch)
-            sums = [each.clone() for each in found] if sums is None else torch._foreach_add(sums, found)
+            if passes > 1:
+                found = [each.to(torch.int64) for each in found]
+            sums = found if sums is None else torch._foreach_add(sums, found)
         assert sums is not None
+        parameters = dict(self.model.named_parameters())
         with torch.no_grad():
-            self._set(sums, noise.values())
+            for name, gradient in zip(self.engine.names, self._finished(sums, noise.values()), strict=True):
+                parameters[name].grad = gradient.to(parameters[name].dtype)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
-    def _set(self, sums: list[Tensor], noise: Tensor) -> None:
-        parameters, start = dict(self.model.named_parameters()), 0
-        for name, total in zip(self.engine.names, sums, strict=True):
-            end = start + total.numel()
-            whole = (total / self.step_of_grid).round_() + noise[start:end].view(total.shape)
-            parameters[name].grad = (whole * (self.step_of_grid / self.batch)).to(parameters[name].dtype)
-            start = end
+    def _gradients(self, sums: list[Tensor], noise: Tensor) -> list[Tensor]:
+        """What the optimizer is given: sums with noise, in steps of the grid, over the size of a batch."""
+        scale = self.step_of_grid / self.batch
+        parts = noise.split([each.numel() for each in sums])
+        return [
+            ((total + part.view(total.shape)).to(torch.float64) * scale).to(self.engine.kind)
+            for total, part in zip(sums, parts, strict=True)
+        ]
 
     def state(self) -> dict[str, Any]:
         """The model and the optimizer, as they are now."""

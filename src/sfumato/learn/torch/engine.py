@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
@@ -14,9 +14,25 @@ from sfumato.learn.torch.clipping import Bound, clipped
 from sfumato.learn.torch.precision import precision_of
 from sfumato.learn.torch.recording import Objective, Recorder
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "Grid"]
 
 Tensor: TypeAlias = torch.Tensor
+
+
+class Grid(NamedTuple):
+    """The numbers that sums are rounded to.
+
+    Attributes:
+        step: The distance from one to the next.
+        kind: The type in which they are counted: one that no sum of cut gradients goes beyond.
+    """
+
+    step: float
+    kind: torch.dtype = torch.int64
+
+    def whole(self, total: Tensor) -> Tensor:
+        """How many steps a sum is, rounded."""
+        return (total / self.step).round().to(self.kind)
 
 
 class Engine:
@@ -26,6 +42,7 @@ class Engine:
         model: What is trained.
         objective: From outputs and targets to a loss for each record.
         bound: What one record may move the sums by.
+        grid: What sums are rounded to, if anything.
         amp: The short type that layers compute in, if any.
         compiled: Whether the whole pass is traced once and compiled.
     """
@@ -36,10 +53,11 @@ class Engine:
         objective: Objective,
         bound: Bound,
         *,
+        grid: Grid | None = None,
         amp: torch.dtype | None = None,
         compiled: bool = False,
     ) -> None:
-        self.recorder, self.objective, self.bound = Recorder(model), objective, bound
+        self.recorder, self.objective, self.bound, self.grid = Recorder(model), objective, bound, grid
         self.amp, self.compiled = amp, compiled
         first = next(model.parameters())
         self.device, self.kind = first.device, first.dtype
@@ -51,7 +69,10 @@ class Engine:
         return self.recorder.trained
 
     def sums(self, given: Tensor, target: Tensor, mask: Tensor) -> list[Tensor]:
-        """The sum of the cut gradients of the records that count, for each trained parameter."""
+        """The sum of the cut gradients of the records that count, for each trained parameter.
+
+        Where there is a grid, as whole steps of it. What is given is kept until the next pass.
+        """
         if not self.compiled:
             return self._pass(given, target, mask)
         shapes = (given.shape, given.dtype, target.shape, target.dtype)
@@ -67,10 +88,11 @@ class Engine:
         with torch.no_grad():
             sums = clipped(forms, mask, self.bound, precision.given, precision.added).sums
             parameters = dict(self.recorder.model.named_parameters())
-            return [
+            found = [
                 sums[name] if name in sums else torch.zeros_like(parameters[name], dtype=torch.float64)
                 for name in self.names
             ]
+            return found if self.grid is None else [self.grid.whole(each) for each in found]
 
     def values(self) -> list[Tensor]:
         """All parameters, as a pass that is traced takes them."""
@@ -96,7 +118,7 @@ class Engine:
     def _captured(
         self, run: Callable[..., list[Tensor]], *batch: Tensor
     ) -> Callable[[list[Tensor], Tensor, Tensor, Tensor], list[Tensor]]:
-        """The same as one graph of the device, launched at once; what it gives is kept until the next."""
+        """The same as one graph of the device, launched at once."""
         held, values, graph = [each.clone() for each in batch], self.values(), torch.cuda.CUDAGraph()
         with torch.no_grad():
             aside = torch.cuda.Stream()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from sfumato._dataclasses import dataclass
 
-__all__ = ["Precision", "precision_of"]
+__all__ = ["Precision", "in_full", "precision_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,5 +50,27 @@ def precision_of(kind: torch.dtype, device: torch.device) -> Precision:
         return _DOUBLE
     if device.type == "cpu":
         return _SINGLE
-    shortened = kind in (torch.bfloat16, torch.float16) or torch.get_float32_matmul_precision() != "highest"
+    shortened = kind in (torch.bfloat16, torch.float16) or _said() != "ieee"
     return _SHORT if shortened else _SINGLE
+
+
+@contextmanager
+def in_full() -> Iterator[None]:
+    """Without products of 32-bit floats in shorter ones, whatever was chosen for them."""
+    places = (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
+    before = [place.fp32_precision for place in places]
+    try:
+        for place in places:
+            place.fp32_precision = "ieee"
+        yield
+    finally:
+        for place, said in zip(places, before, strict=True):
+            place.fp32_precision = said
+
+
+def _said() -> str:
+    """What was chosen for products of 32-bit floats, for them or for all; "ieee" unless something was."""
+    for place in (torch.backends.cuda.matmul, torch.backends):
+        if place.fp32_precision != "none":
+            return str(place.fp32_precision)
+    return "ieee"

@@ -12,7 +12,7 @@ from torch import nn
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.forms import Form, merged
 from sfumato.learn.torch.layers import RULES, Gradients, has_finite_gradient
-from sfumato.learn.torch.precision import precision_of
+from sfumato.learn.torch.precision import in_full, precision_of
 from sfumato.learn.torch.unknown import gradients_of_unknown
 
 __all__ = ["Recorder", "Use"]
@@ -110,7 +110,7 @@ class Recorder:
             InvalidParameter: if gradients differ from those of each record by itself.
         """
         seen = list[dict[tuple[str, int, int], int]]()
-        with _still(self.model):
+        with _still(self.model), in_full():
             for records in (2, 3):
                 self._seen, batch = dict[tuple[str, int, int], int](), _made_up(example, records)
                 try:
