@@ -28,6 +28,8 @@ def blocks(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
 def test_python_blocks_run(page, monkeypatch, tmp_path):
+    if page.name == "deep.md":
+        pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": page.stem}
     with contextlib.redirect_stdout(io.StringIO()):

@@ -16,6 +16,7 @@ from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
 from sfumato.learn.torch.sampling import Poisson
+from sfumato.learn.torch.users import OfUsers, Users
 
 __all__ = ["Descent"]
 
@@ -30,7 +31,7 @@ class Descent:
     Args:
         model: What is trained.
         optimizer: Of the model's parameters; it is given gradients that are private already.
-        records: What is learned from.
+        records: What is learned from: records, or `Users`.
         sampler: Which of them a step sees.
         sigma: The noise, in clips.
         clip: What one record may move a sum by.
@@ -41,7 +42,8 @@ class Descent:
         compiled: Whether a pass is compiled.
 
     Privacy:
-        Claim: a step shows the sum of cut gradients of a Poisson sample with Gaussian noise of `sigma` clips,
+        Claim: a step shows the sum of cut gradients of a Poisson sample of records (of users, where `records`
+        are `Users`: one is then a record in what follows) with Gaussian noise of `sigma` clips,
         up to `law.DISTANCE` for each number, and post-processing of it. Proof: with and without a record the
         sums differ by (1 − `bound.grid`) clips at most (`clipping`); rounded to the grid, those of a pass by
         at most one step of it more in each of d numbers, √d steps in L2. One record more changes two passes
@@ -81,9 +83,10 @@ class Descent:
                 f"{self.numbers:,} parameters are too many for noise of {sigma:.3g} clips."
             )
         self.step_of_grid = sigma * clip / SIGMA
+        engine = OfUsers if isinstance(records, Users) else Engine
         short = physical * SIGMA / sigma < _MOST_IN_32_BITS
         grid = Grid(self.step_of_grid, torch.int32 if short else torch.int64)
-        self.engine = Engine(model, objective, Bound(clip, grid=room), grid=grid, amp=amp, compiled=compiled)
+        self.engine = engine(model, objective, Bound(clip, grid=room), grid=grid, amp=amp, compiled=compiled)
         self._finished: Callable[[list[Tensor], Tensor], list[Tensor]] = self._gradients
         if compiled:
             self._finished = torch.compile(self._gradients, dynamic=False)

@@ -11,6 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils import stateless
 
 from sfumato.learn.torch.clipping import Bound, clipped
+from sfumato.learn.torch.forms import Form
 from sfumato.learn.torch.precision import precision_of
 from sfumato.learn.torch.recording import Objective, Recorder
 
@@ -81,9 +82,13 @@ class Engine:
         with torch.no_grad():
             return self._ready[shapes](self.values(), given, target, mask)
 
+    def forms(self, given: Tensor, target: Tensor) -> dict[str, Form]:
+        """The gradients of each line of a batch."""
+        return self.recorder.gradients(given, target, self.objective)
+
     def _pass(self, given: Tensor, target: Tensor, mask: Tensor) -> list[Tensor]:
         with torch.autocast(self.device.type, self.amp, enabled=self.amp is not None):
-            forms = self.recorder.gradients(given, target, self.objective)
+            forms = self.forms(given, target)
         precision = precision_of(self.amp or self.kind, self.device)
         with torch.no_grad():
             sums = clipped(forms, mask, self.bound, precision.given, precision.added).sums

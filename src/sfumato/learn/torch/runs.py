@@ -19,6 +19,7 @@ from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
 from sfumato.learn.torch.sampling import Poisson
+from sfumato.learn.torch.users import Users
 from sfumato.ledger import Counter, Memo, Right
 from sfumato.loss import ApproximateLoss, PrivacyLoss
 from sfumato.numeric.exact import Rational, as_integer, positive, probability, show
@@ -44,6 +45,8 @@ def private(
     objective: Objective = cross_entropy,
     physical: int | None = None,
     example: tuple[Tensor, Tensor] | None = None,
+    users: Any = None,
+    records_each: int | None = None,
     amp: torch.dtype | None = None,
     compiled: bool | None = None,
     ledger: Counter | None = None,
@@ -62,7 +65,7 @@ def private(
         model: What is trained.
         optimizer: An ordinary one, of the model's parameters.
         data: `(inputs, targets)` as tensors, or a data set that gives such pairs by number.
-        epsilon: What all steps cost together, for adding or removing one record.
+        epsilon: What all steps cost together, for adding or removing one record, or one user.
         delta: Likewise.
         size: How many records there are about, as a public number: the rate of sampling and the number of
             steps follow from it and never from the data.
@@ -73,6 +76,9 @@ def private(
         objective: From outputs and targets to a loss for each record.
         physical: How many records pass at once; a draw of more takes several passes.
         example: For a data set, one made-up record.
+        users: Whose each record is: ids in the order of the records, or a function from a record's number to
+            its id. What is protected is then a user with all of its records; `size` and `batch` are users.
+        records_each: How many records of a user a step sees, at most; chosen anew in each step.
         amp: The short type that layers compute in, such as `torch.bfloat16`.
         compiled: Whether a pass is compiled; by default on accelerators.
         ledger: Which ledger pays. Without one nothing keeps count of what was spent.
@@ -93,10 +99,11 @@ def private(
         if epochs is not None
         else as_integer(steps or 0, "steps")
     )
+    unit = "records" if users is None else "users"
     price = positive(epsilon, "epsilon"), probability(delta, "delta")
     if price[1] * many > 1:
         warnings.warn(
-            f"delta {show(price[1])} is more than one in the {many:,} records: that allows to publish one.",
+            f"delta {show(price[1])} is more than one in the {many:,} {unit}: that allows to publish one.",
             stacklevel=2,
         )
     sampler, numbers = (
@@ -113,7 +120,7 @@ def private(
     descent = Descent(
         model,
         optimizer,
-        Records(data, example),
+        _records(data, example, users, records_each),
         sampler,
         sigma=sigma,
         clip=float(positive(clip, "clip")),
@@ -125,6 +132,14 @@ def private(
     )
     payer = None if ledger is None else _Payer(ledger, dataset, analyst, block or max(1, count // _PARTS))
     return Private(descent, sigma, price, missing, payer)
+
+
+def _records(
+    data: Any, example: tuple[Tensor, Tensor] | None, users: Any, records_each: int | None
+) -> Records:
+    if (users is None) != (records_each is None):
+        raise InvalidParameter("Give users and records_each, or neither.")
+    return Records(data, example) if records_each is None else Users(data, example, users, records_each)
 
 
 class Private:
@@ -139,7 +154,8 @@ class Private:
 
     Privacy:
         Claim: all that is ever shown of a run, the model after each step, is (epsilon, delta)-differentially
-        private for adding or removing one record: that is what its steps cost (`descent`, `sampling`), with
+        private for adding or removing one record, or one user with all of its records: that is what its
+        steps cost (`descent`, `sampling`), with
         `law.DISTANCE` for each number and step as a part of delta. With a ledger the whole is debited
         before the first record is read, and of the steps that it paid for each is taken once: blocks of them
         are on record before they are run, whatever is killed or resumed how often.
@@ -219,10 +235,11 @@ class Private:
 
     def __repr__(self) -> str:
         """In a sentence."""
+        units = "users" if isinstance(self._descent.records, Users) else "records"
         counted = "" if self._payer is not None else " No ledger counts what is spent."
         return (
             f"{self.steps:,} private steps for epsilon {show(self.epsilon)}, delta {float(self.delta):.3g}; "
-            f"records by chance {float(self.sampler.rate):.3g}, noise {self.noise_multiplier:.4g} clips."
+            f"{units} by chance {float(self.sampler.rate):.3g}, noise {self.noise_multiplier:.4g} clips."
             f"{counted}"
         )
 
@@ -244,8 +261,10 @@ class Private:
 
     def _declared(self) -> dict[str, Any]:
         shapes = {name: list(each.shape) for name, each in self._descent.model.named_parameters()}
-        bound = self._descent.engine.bound
+        bound, records = self._descent.engine.bound, self._descent.records
+        of_users = {"records_each": records.each} if isinstance(records, Users) else {}
         return {
+            **of_users,
             "steps": self.steps,
             "rate": str(self.sampler.rate),
             "sigma": self.noise_multiplier,
