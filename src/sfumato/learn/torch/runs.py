@@ -27,6 +27,7 @@ from sfumato.numeric.exact import Rational, as_integer, positive, probability, s
 __all__ = ["Private", "private"]
 
 Tensor: TypeAlias = torch.Tensor
+_FULL = 32  # passes are multiples of it
 _PARTS = 50  # a run is taken from the ledger in so many blocks, unless something else is said
 
 
@@ -74,7 +75,7 @@ def private(
         steps: How many steps.
         clip: What one record's gradient is cut to, in L2.
         objective: From outputs and targets to a loss for each record.
-        physical: How many records pass at once; a draw of more takes several passes.
+        physical: How many records pass at once; a draw of more takes several passes. By default few draws do.
         example: For a data set, one made-up record.
         users: Whose each record is: ids in the order of the records, or a function from a record's number to
             its id. What is protected is then a user with all of its records; `size` and `batch` are users.
@@ -125,7 +126,7 @@ def private(
         sigma=sigma,
         clip=float(positive(clip, "clip")),
         batch=expected,
-        physical=as_integer(physical or min(expected, many), "physical"),
+        physical=as_integer(physical or _pass(expected, rate), "physical"),
         objective=objective,
         amp=amp,
         compiled=device.type != "cpu" if compiled is None else compiled,
@@ -305,6 +306,12 @@ class _Payer:
     def end(self, right: Right, taken: int) -> None:
         """Writes down that the run is over."""
         self.ledger.record(right, json.dumps({"steps": taken}).encode())
+
+
+def _pass(batch: int, rate: Fraction) -> int:
+    """More than nearly all draws have, and with many divisors, as blocks of records divide it."""
+    most = batch + 3 * math.ceil(math.sqrt(batch * (1 - rate)))
+    return math.ceil(most / _FULL) * _FULL if most > _FULL else most
 
 
 def _all_taken(steps: int) -> BudgetExceeded:
