@@ -13,6 +13,7 @@ from sfumato.learn.torch.clipping import Bound
 from sfumato.learn.torch.engine import Engine, Grid
 from sfumato.learn.torch.law import SIGMA
 from sfumato.learn.torch.noise import Noise
+from sfumato.learn.torch.processes import Processes, Silent
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
 from sfumato.learn.torch.sampling import Poisson
@@ -40,6 +41,7 @@ class Descent:
         objective: A loss for each record.
         amp: The short type that layers compute in, if any.
         compiled: Whether a pass is compiled.
+        processes: Those that learn together, if there are several.
 
     Privacy:
         Claim: a step shows the sum of cut gradients of a Poisson sample of records (of users, where `records`
@@ -66,6 +68,7 @@ class Descent:
         objective: Objective,
         amp: torch.dtype | None = None,
         compiled: bool = False,
+        processes: Processes | None = None,
     ) -> None:
         trained = {id(each) for each in model.parameters() if each.requires_grad}
         held = [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
@@ -90,7 +93,10 @@ class Descent:
         self._finished: Callable[[list[Tensor], Tensor], list[Tensor]] = self._gradients
         if compiled:
             self._finished = torch.compile(self._gradients, dynamic=False)
-        self.noise = Noise(self.engine.device)
+        self.processes = processes
+        self.noise: Noise | Silent = Noise(self.engine.device)
+        if processes is not None and not processes.first:
+            self.noise = Silent(self.engine.device)
         example = tuple(each.to(self.engine.device) for each in records.example)
         self.engine.recorder.survey(example, objective)
 
@@ -105,9 +111,12 @@ class Descent:
                 found = [each.to(torch.int64) for each in found]
             sums = found if sums is None else torch._foreach_add(sums, found)
         assert sums is not None
+        added = noise.values()
+        if self.processes is not None:
+            sums, added = self.processes.summed(sums, added), torch.zeros_like(added)
         parameters = dict(self.model.named_parameters())
         with torch.no_grad():
-            for name, gradient in zip(self.engine.names, self._finished(sums, noise.values()), strict=True):
+            for name, gradient in zip(self.engine.names, self._finished(sums, added), strict=True):
                 parameters[name].grad = gradient.to(parameters[name].dtype)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -120,6 +129,10 @@ class Descent:
             ((total + part.view(total.shape)).to(torch.float64) * scale).to(self.engine.kind)
             for total, part in zip(sums, parts, strict=True)
         ]
+
+    def tensors(self) -> list[Tensor]:
+        """What the model holds, trained or not."""
+        return [each.data for each in (*self.model.parameters(), *self.model.buffers())]
 
     def state(self) -> dict[str, Any]:
         """The model and the optimizer, as they are now."""

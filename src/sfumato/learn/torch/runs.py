@@ -11,16 +11,19 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
-from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerMismatch
+from sfumato.errors import InvalidParameter, LedgerMismatch
 from sfumato.learn.torch.descent import Descent
 from sfumato.learn.torch.law import DISTANCE
 from sfumato.learn.torch.objectives import cross_entropy
+from sfumato.learn.torch.paying import Payer, all_taken
+from sfumato.learn.torch.processes import Processes
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
 from sfumato.learn.torch.sampling import Poisson
 from sfumato.learn.torch.users import Users
-from sfumato.ledger import Counter, Memo, Right
+from sfumato.ledger import Counter
 from sfumato.loss import ApproximateLoss, PrivacyLoss
 from sfumato.numeric.exact import Rational, as_integer, positive, probability, show
 
@@ -50,6 +53,7 @@ def private(
     records_each: int | None = None,
     amp: torch.dtype | None = None,
     compiled: bool | None = None,
+    group: Any = None,
     ledger: Counter | None = None,
     dataset: str = "",
     analyst: str | None = None,
@@ -82,7 +86,10 @@ def private(
         records_each: How many records of a user a step sees, at most; chosen anew in each step.
         amp: The short type that layers compute in, such as `torch.bfloat16`.
         compiled: Whether a pass is compiled; by default on accelerators.
-        ledger: Which ledger pays. Without one nothing keeps count of what was spent.
+        group: For several processes that learn together, each from records of its own: a group of
+            `torch.distributed`, or True for all of them. A model in `DistributedDataParallel` brings its own.
+        ledger: Which ledger pays; of several processes, the first one's. Without one nothing keeps count of
+            what was spent.
         dataset: Whose budget pays.
         analyst: In whose name.
         block: How many steps are taken from the ledger at once, durably, before they are run: what a process
@@ -91,6 +98,8 @@ def private(
     Returns:
         The run. Nothing is debited or read before its first step.
     """
+    if isinstance(model, DistributedDataParallel):
+        model, group = model.module, model.process_group if group is None else group
     many, expected = as_integer(size, "size"), as_integer(batch, "batch")
     if (epochs is None) == (steps is None):
         raise InvalidParameter("Give epochs or steps.")
@@ -118,6 +127,8 @@ def private(
         )
     sigma = sampler.sigma(price[0], price[1] - missing)
     device = next(model.parameters()).device
+    processes = None if group is None else Processes(group, device)
+    own = expected if processes is None else -(-expected // processes.many)
     descent = Descent(
         model,
         optimizer,
@@ -126,12 +137,14 @@ def private(
         sigma=sigma,
         clip=float(positive(clip, "clip")),
         batch=expected,
-        physical=as_integer(physical or _pass(expected, rate), "physical"),
+        physical=as_integer(physical or _pass(own, rate), "physical"),
         objective=objective,
         amp=amp,
         compiled=device.type != "cpu" if compiled is None else compiled,
+        processes=processes,
     )
-    payer = None if ledger is None else _Payer(ledger, dataset, analyst, block or max(1, count // _PARTS))
+    pays = ledger is not None and (processes is None or processes.first)
+    payer = Payer(ledger, dataset, analyst, block or max(1, count // _PARTS)) if pays and ledger else None
     return Private(descent, sigma, price, missing, payer)
 
 
@@ -156,10 +169,10 @@ class Private:
     Privacy:
         Claim: all that is ever shown of a run, the model after each step, is (epsilon, delta)-differentially
         private for adding or removing one record, or one user with all of its records: that is what its
-        steps cost (`descent`, `sampling`), with
-        `law.DISTANCE` for each number and step as a part of delta. With a ledger the whole is debited
-        before the first record is read, and of the steps that it paid for each is taken once: blocks of them
-        are on record before they are run, whatever is killed or resumed how often.
+        steps cost (`descent`, `sampling`; `processes`, where there are several), with `law.DISTANCE` for each
+        number and step as a part of delta. With a ledger the whole is debited before the first record is
+        read, and of the steps that it paid for each is taken once: blocks of them are on record before they
+        are run, whatever is killed or resumed how often.
     """
 
     def __init__(
@@ -168,13 +181,17 @@ class Private:
         sigma: float,
         price: tuple[Fraction, Fraction],
         missing: Fraction,
-        payer: _Payer | None,
+        payer: Payer | None,
     ) -> None:
         self._descent, self._payer, self._missing = descent, payer, missing
         self.sampler, self.noise_multiplier = descent.sampler, sigma
         self.epsilon, self.delta = price
         self.taken, self._ahead, self._ever = 0, 0, 0
-        self._right: Right | None = None
+        self._behind: int | None = None  # of the ledger's steps, once it was asked
+        self._counted = payer is not None
+        if descent.processes is not None:
+            descent.processes.begin(descent.tensors(), {**self._declared(), "batch": descent.batch})
+            self._counted = bool(descent.processes.agreed(lambda: (int(self._counted), None))[0])
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -189,9 +206,7 @@ class Private:
     @property
     def left(self) -> int:
         """How many steps can still be run."""
-        if self._payer is None or self._right is None:
-            return self.steps - self._ever
-        return self._ahead + int(self._right.left * self.steps)
+        return self.steps - self._ever if self._behind is None else self._ahead + self._behind
 
     def step(self) -> None:
         """One step, paid for.
@@ -205,12 +220,12 @@ class Private:
         self._ever += 1
         self._descent.step()
         self.taken += 1
-        if self._right is not None and not self.left and self._payer is not None:
-            self._payer.end(self._right, self.taken)
+        if self._payer is not None and not self.left:
+            self._payer.end(self.taken)
 
     def fit(self) -> nn.Module:
         """All steps that are left."""
-        if self._right is None and self._payer is not None:
+        if self._counted and self._behind is None:
             self._take()
         while self.left:
             self.step()
@@ -231,13 +246,14 @@ class Private:
         self._descent.model.load_state_dict(state["model"])
         self._descent.optimizer.load_state_dict(state["optimizer"])
         self.taken = int(state["taken"])
-        if self._payer is None:
+        if not self._counted:
             self._ever = max(self._ever, self.taken)
+            self._ahead = 0
 
     def __repr__(self) -> str:
         """In a sentence."""
         units = "users" if isinstance(self._descent.records, Users) else "records"
-        counted = "" if self._payer is not None else " No ledger counts what is spent."
+        counted = "" if self._counted else " No ledger counts what is spent."
         return (
             f"{self.steps:,} private steps for epsilon {show(self.epsilon)}, delta {float(self.delta):.3g}; "
             f"{units} by chance {float(self.sampler.rate):.3g}, noise {self.noise_multiplier:.4g} clips."
@@ -245,20 +261,16 @@ class Private:
         )
 
     def _take(self) -> None:
-        if self._payer is None:
-            if self._ever >= self.steps:
-                raise _all_taken(self.steps)
-            self._ahead = self.steps - self._ever
-            return
-        if self._right is None:
-            self._right = self._payer.begin(
-                self._declared(), ApproximateLoss(self.epsilon, self.delta), str(self)
-            )
-        some = min(self._payer.block, int(self._right.left * self.steps))
-        if not some:
-            raise _all_taken(self.steps)
-        self._right.block(Fraction(some, self.steps))
-        self._ahead = some
+        processes = self._descent.processes
+        self._ahead, self._behind = self._more() if processes is None else processes.agreed(self._more)
+
+    def _more(self) -> tuple[int, int | None]:
+        """How many steps may be run now, and how many the ledger has after those."""
+        if self._payer is not None:
+            return self._payer.take(self._declared(), self.loss, str(self))
+        if self._ever >= self.steps:
+            raise all_taken(self.steps)
+        return 1, None
 
     def _declared(self) -> dict[str, Any]:
         shapes = {name: list(each.shape) for name, each in self._descent.model.named_parameters()}
@@ -276,45 +288,7 @@ class Private:
         }
 
 
-class _Payer:
-    """The ledger, as far as a run needs it."""
-
-    def __init__(self, ledger: Counter, dataset: str, analyst: str | None, block: int) -> None:
-        if not dataset:
-            raise InvalidParameter("Say whose budget pays: dataset='photos'.")
-        self.ledger, self.dataset, self.analyst = ledger, dataset, analyst
-        self.block = as_integer(block, "block")
-
-    def begin(self, declared: dict[str, Any], loss: PrivacyLoss, words: str) -> Right:
-        """The run that was paid for and has steps left, or a new debit for the whole."""
-        fingerprint = hashlib.sha256(json.dumps(["deep run", declared], sort_keys=True).encode()).hexdigest()
-        with self.ledger.turn(self.dataset, fingerprint):
-            begun = self.ledger.resume(self.dataset, fingerprint, self.analyst)
-            if begun is not None:
-                return begun
-            memo = Memo(
-                "fit",
-                words,
-                epsilon=Fraction(declared["epsilon"]),
-                delta=Fraction(declared["delta"]),
-                mechanism="gaussian",
-            )
-            return self.ledger.debit(
-                self.dataset, loss, fingerprint=fingerprint, analyst=self.analyst, memo=memo, resumable=True
-            )
-
-    def end(self, right: Right, taken: int) -> None:
-        """Writes down that the run is over."""
-        self.ledger.record(right, json.dumps({"steps": taken}).encode())
-
-
 def _pass(batch: int, rate: Fraction) -> int:
     """More than nearly all draws have, and with many divisors, as blocks of records divide it."""
     most = batch + 3 * math.ceil(math.sqrt(batch * (1 - rate)))
     return math.ceil(most / _FULL) * _FULL if most > _FULL else most
-
-
-def _all_taken(steps: int) -> BudgetExceeded:
-    return BudgetExceeded(
-        f"All {steps:,} steps that were paid for are taken: a run of more steps is paid for by itself."
-    )
