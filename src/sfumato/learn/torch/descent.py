@@ -137,3 +137,8 @@ class Descent:
     def state(self) -> dict[str, Any]:
         """The model and the optimizer, as they are now."""
         return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Goes on from there."""
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])

@@ -243,12 +243,19 @@ class Private:
         """
         if state["run"] != self._declared():
             raise LedgerMismatch("This checkpoint is of a run with other steps, noise or parameters.")
-        self._descent.model.load_state_dict(state["model"])
-        self._descent.optimizer.load_state_dict(state["optimizer"])
+        self._descent.load(state)
         self.taken = int(state["taken"])
         if not self._counted:
             self._ever = max(self._ever, self.taken)
             self._ahead = 0
+
+    def extend(self, state: dict[str, Any]) -> None:
+        """Begins where another run ended, with its model and its optimizer.
+
+        The steps of this run are its own: the first one debits all of them, and where they do not fit into
+        the budget it is refused, and the checkpoint is as good as before.
+        """
+        self._descent.load(state)
 
     def __repr__(self) -> str:
         """In a sentence."""
