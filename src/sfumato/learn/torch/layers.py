@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
+from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from sfumato.learn.torch.forms import Form, Looked, Outer, Stored
 from sfumato.learn.torch.precision import Precision
 
-__all__ = ["RULES", "Gradients", "Rule", "has_finite_gradient"]
+__all__ = ["RULES", "Gradients", "Rule", "has_finite_gradient", "has_finite_input", "rule_of"]
 
 Tensor: TypeAlias = torch.Tensor
 Gradients: TypeAlias = dict[str, Form]
@@ -26,7 +27,27 @@ def _places(value: Tensor) -> Tensor:
 
 def has_finite_gradient(layer: nn.Module) -> bool:
     """Whether the gradient of what comes out is made finite: where the input is the side to be scaled."""
-    return isinstance(layer, nn.Linear) and layer.out_features > layer.in_features
+    if isinstance(layer, nn.Linear):
+        return bool(layer.out_features > layer.in_features)
+    return _full_name(layer) == _TURNED
+
+
+def has_finite_input(layer: nn.Module) -> bool:
+    """Whether the input is made finite: where it multiplies what another record must not reach."""
+    return isinstance(layer, nn.Linear) or _full_name(layer) == _TURNED
+
+
+def rule_of(layer: nn.Module) -> Rule | None:
+    """How the gradients of a layer's parameters are found, where that is known."""
+    found = RULES.get(type(layer))
+    return _turned if found is None and _full_name(layer) == _TURNED else found
+
+
+_TURNED = "transformers.pytorch_utils.Conv1D"
+
+
+def _full_name(layer: nn.Module) -> str:
+    return f"{type(layer).__module__}.{type(layer).__qualname__}"
 
 
 def _linear(layer: nn.Linear, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
@@ -37,6 +58,15 @@ def _linear(layer: nn.Linear, given: Tensor, gradient: Tensor, precision: Precis
     if layer.bias is not None:
         found["bias"] = Stored(left.sum(1, dtype=precision.stored))
     return found
+
+
+def _turned(layer: Any, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
+    """A product whose weight has inputs first, as GPT-2's have: both sides are finite."""
+    left, right = _places(given), _places(gradient)
+    return {
+        "weight": Outer(left, right, layer.weight.shape, precision, finite=True),
+        "bias": Stored(right.sum(1, dtype=precision.stored)),
+    }
 
 
 def _convolution(layer: Any, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
@@ -117,6 +147,11 @@ def _group_norm(layer: nn.GroupNorm, given: Tensor, gradient: Tensor, precision:
     return _scaled_by(layer, normal, gradient, (1,), precision.stored)
 
 
+def _instance_norm(layer: Any, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
+    normal = F.instance_norm(given.to(precision.stored), eps=layer.eps)
+    return _scaled_by(layer, normal, gradient, (1,), precision.stored)
+
+
 RULES: dict[type[nn.Module], Rule] = {
     nn.Linear: _linear,
     nn.Conv1d: _convolution,
@@ -126,5 +161,9 @@ RULES: dict[type[nn.Module], Rule] = {
     nn.LayerNorm: _layer_norm,
     nn.RMSNorm: _rms_norm,
     nn.GroupNorm: _group_norm,
+    nn.InstanceNorm1d: _instance_norm,
+    nn.InstanceNorm2d: _instance_norm,
+    nn.InstanceNorm3d: _instance_norm,
+    NonDynamicallyQuantizableLinear: _linear,
 }
 """What is known of layers, by their exact type: a subclass may compute something else."""

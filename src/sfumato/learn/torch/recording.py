@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn.torch.forms import Form, merged
-from sfumato.learn.torch.layers import RULES, Gradients, has_finite_gradient
+from sfumato.learn.torch.attention import attend
+from sfumato.learn.torch.forms import Form
+from sfumato.learn.torch.layers import has_finite_gradient, has_finite_input, rule_of
 from sfumato.learn.torch.precision import in_full, precision_of
-from sfumato.learn.torch.unknown import gradients_of_unknown
+from sfumato.learn.torch.recurrent import recur, recur_once
+from sfumato.learn.torch.stacked import of_all_uses
+from sfumato.learn.torch.surveying import axis_of, compare, made_up, still
+from sfumato.learn.torch.tape import Gradients, Tape, finite
+from sfumato.learn.torch.unknown import Call, gradients_of_unknown
 
-__all__ = ["Recorder", "Use"]
+__all__ = ["Objective", "Recorder"]
 
 Tensor: TypeAlias = torch.Tensor
 Objective: TypeAlias = Callable[[Any, Tensor], Tensor]
-_CLOSE = 1e-2
+Key: TypeAlias = tuple[str, int, int | str]  # a layer, which of its calls, a part of what went in or came out
 
-
-class Use(NamedTuple):
-    """One use of a layer in a pass.
-
-    Attributes:
-        layer: Which.
-        name: Where it is in the model.
-        given: What went in.
-        edge: Where in the graph the gradient of what came out is found.
-    """
-
-    layer: nn.Module
-    name: str
-    given: tuple[Tensor, ...]
-    edge: Any
+STAND_INS: dict[type[nn.Module], Callable[..., Any]] = {
+    nn.MultiheadAttention: attend,
+    nn.LSTM: recur,
+    nn.GRU: recur,
+    nn.RNN: recur,
+    nn.LSTMCell: recur_once,
+    nn.GRUCell: recur_once,
+    nn.RNNCell: recur_once,
+}
+"""Layers that compute in one call what is to be watched in pieces: how they compute while it is recorded."""
 
 
 class Recorder:
@@ -46,59 +48,54 @@ class Recorder:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self._uses: list[Use] | None = None
-        self._records = 0
+        self._tape: Tape | None = None
         self._calls = dict[str, int]()
-        self._seen: dict[tuple[str, int, int], int] | None = None
-        self._layout = dict[tuple[str, int, int], int]()
+        self._seen: dict[Key, torch.Size] | None = None
+        self._layout = dict[Key, int | None]()
         self.names = _names(model)
         self.trained = [name for name, each in model.named_parameters() if each.requires_grad]
-        self._handles = list[Any]()
+        self._handles, self._stand_ins = list[Any](), list[tuple[str, nn.Module]]()
         for name, layer in model.named_modules():
-            _refuse(layer, name)
+            refuse(layer, name)
             if isinstance(layer, nn.Embedding):
                 self._handles.append(layer.register_forward_pre_hook(self._within))
-            if any(parameter.requires_grad for parameter in layer.parameters(recurse=False)):
-                self._handles.append(layer.register_forward_pre_hook(self._before(name)))
-                self._handles.append(layer.register_forward_hook(self._after(name)))
+            if type(layer) in STAND_INS:
+                if any(parameter.requires_grad for parameter in layer.parameters()):
+                    self._stand_ins.append((name, layer))
+            elif any(parameter.requires_grad for parameter in layer.parameters(recurse=False)):
+                before, after = self._before(name), self._after(name)
+                self._handles.append(layer.register_forward_pre_hook(before, with_kwargs=True))
+                self._handles.append(layer.register_forward_hook(after, with_kwargs=True))
 
     def gradients(self, given: Tensor, target: Tensor, objective: Objective) -> dict[str, Form]:
         """The gradients of each trained parameter, of each record, in the form in which they were found."""
-        with self._recording(given.shape[0]) as uses:
+        with self._recording(given.shape[0]) as tape:
             losses = objective(self.model(given), target)
             if losses.shape != (given.shape[0],):
                 raise InvalidParameter(
                     "The objective must give one loss for each record: leave the mean to the step."
                 )
-            found = torch.autograd.grad(losses.sum(), [use.edge for use in uses], allow_unused=True)
-        listed = dict[str, list[Form]]()
+            edges = [edge for use in tape.uses for edge in use.edges]
+            found = iter(torch.autograd.grad(losses.sum(), edges, allow_unused=True))
+        listed = {name: list[Form]() for name in self.trained}
         with torch.no_grad():
-            for use, gradient in zip(uses, found, strict=True):
-                if gradient is not None:
-                    for name, form in self._of(use, gradient).items():
-                        listed.setdefault(self.names[f"{use.name}.{name}" if use.name else name], []).append(
-                            form
-                        )
-            return {name: merged(listed[name]) for name in self.trained if name in listed}
+            for use in tape.uses:
+                parts = [next(found) for _ in use.edges]
+                if all(part is None for part in parts):
+                    continue
+                whole = (
+                    zero() if part is None else part for part, zero in zip(parts, use.shapes, strict=True)
+                )
+                for name, form in use.of(*whole).items():
+                    key = self.names.get(f"{use.name}.{name}" if use.name else name)
+                    if key in listed:
+                        listed[key].append(form)
+            return {name: of_all_uses(forms) for name, forms in listed.items() if forms}
 
     def remove(self) -> None:
         """Leaves the model as it was."""
         for handle in self._handles:
             handle.remove()
-
-    def _of(self, use: Use, gradient: Tensor) -> Gradients:
-        if gradient.shape[0] != self._records:  # several lines for each record
-            each = [
-                value for value in (*use.given, gradient) if isinstance(value, torch.Tensor) and value.dim()
-            ]
-            apart = {id(value): value.reshape(self._records, -1, *value.shape[1:]) for value in each}
-            use = use._replace(given=tuple(apart.get(id(value), value) for value in use.given))
-            gradient = apart[id(gradient)]
-        precision = precision_of(gradient.dtype, gradient.device)
-        rule = RULES.get(type(use.layer))
-        if rule is None:
-            return gradients_of_unknown(use.layer, use.given, gradient)
-        return rule(use.layer, use.given[0], gradient, precision)
 
     def survey(self, example: tuple[Tensor, Tensor], objective: Objective) -> None:
         """Finds out, on made-up records, what of a layer's input belongs to which record.
@@ -109,156 +106,112 @@ class Recorder:
         Raises:
             InvalidParameter: if gradients differ from those of each record by itself.
         """
-        seen = list[dict[tuple[str, int, int], int]]()
-        with _still(self.model), in_full():
+        seen = list[dict[Key, torch.Size]]()
+        with still(self.model), in_full():
             for records in (2, 3):
-                self._seen, batch = dict[tuple[str, int, int], int](), _made_up(example, records)
+                self._seen, batch = dict[Key, torch.Size](), made_up(example, records)
                 try:
                     with self._recording(records):
                         self.model(batch[0])
                 finally:
                     seen, self._seen = [*seen, self._seen], None
-            self._layout = {key: _lines(key[0], seen[0].get(key), lines) for key, lines in seen[1].items()}
+            self._layout = {key: axis_of(key[0], seen[0].get(key), size) for key, size in seen[1].items()}
             found = self.gradients(*batch, objective)
-            _compare(self.model, found, batch, objective)
+            compare(self.model, found, batch, objective)
 
-    def _before(self, name: str) -> Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]:
-        def hook(layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-            if self._uses is None:
+    def _of(self, layer: nn.Module, call: Call) -> Callable[..., Gradients]:
+        """From the gradients of what came out to those of the layer's parameters."""
+        rule, tape = rule_of(layer), self._tape
+        assert tape is not None
+
+        def of(*gradients: Tensor) -> Gradients:
+            if rule is None:
+                return gradients_of_unknown(layer, call, gradients, tape)
+            given = tape.first(call.given[0], call.axes[0])
+            gradient = tape.first(gradients[0], call.shown_axes[0])
+            return rule(layer, given, gradient, precision_of(gradient.dtype, gradient.device))
+
+        return of
+
+    def _before(self, name: str) -> Callable[..., Any]:
+        def hook(layer: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+            if self._tape is None:
                 return None
-            if not given:
-                raise InvalidParameter(f"{_told(layer, name)} must be given its input by place, not by name.")
+            if not given and rule_of(layer) is not None:
+                given, named = tuple(named.values()), {}
             call = self._calls[name] = self._calls.get(name, -1) + 1
             each = tuple(self._each(value, (name, call, place)) for place, value in enumerate(given))
-            return tuple(map(_finite, each)) if isinstance(layer, nn.Linear) else each
+            more = {key: self._each(value, (name, call, key)) for key, value in named.items()}
+            return (tuple(map(finite, each)) if has_finite_input(layer) else each), more
 
         return hook
 
     def _within(self, layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Lines that a table has: a record with a number beyond them must not end in an error."""
-        if self._uses is None:
+        if self._tape is None:
             return None
         return tuple(each.clamp(0, layer.num_embeddings - 1) for each in given)
 
-    def _each(self, value: Any, key: tuple[str, int, int]) -> Any:
+    def _each(self, value: Any, key: Key) -> Any:
         """One line for each record, where a layer is given something that is the same for all of them."""
         if not isinstance(value, torch.Tensor) or value.dim() == 0:
             return value
+        assert self._tape is not None
+        records = self._tape.records
         if self._seen is not None:
-            self._seen[key] = value.shape[0]
+            self._seen[key] = value.shape
             return value
-        if self._layout.get(key, int(value.shape[0] == self._records)):
+        if self._layout.get(key, 0 if value.shape[0] == records else None) is not None:
             return value
-        return value.expand(self._records, *(value.shape[1:] if value.shape[0] == 1 else value.shape))
+        return value.expand(records, *(value.shape[1:] if value.shape[0] == 1 else value.shape))
 
-    def _after(self, name: str) -> Callable[[nn.Module, tuple[Any, ...], Any], Any]:
-        def hook(layer: nn.Module, given: tuple[Any, ...], out: Any) -> Any:
-            if self._uses is None:
+    def _axes(self, name: str, parts: Iterable[int | str]) -> tuple[int, ...]:
+        """Which axis is that of records; the first of what was the same for all of them."""
+        return tuple(self._layout.get((name, self._calls[name], part)) or 0 for part in parts)
+
+    def _after(self, name: str) -> Callable[..., Any]:
+        def hook(layer: nn.Module, given: tuple[Any, ...], named: dict[str, Any], out: Any) -> Any:
+            if self._tape is None:
                 return None
-            if not isinstance(out, torch.Tensor):
-                raise InvalidParameter(f"{_told(layer, name)} gives something that is no tensor.")
-            shown = out
-            if not out.requires_grad:
-                out = out.detach().requires_grad_()
-                shown = out.clone()  # a leaf must not be changed in place
+            outs, tree = tree_flatten(out)
+            shown = [at for at, each in enumerate(outs) if _has_gradient(each)]
+            if not shown:
+                raise InvalidParameter(f"{_told(layer, name)} gives nothing that has a gradient.")
+            if self._seen is not None:
+                self._seen |= {(name, self._calls[name], f"out {at}"): outs[at].shape for at in shown}
+            axes = self._axes(name, [*range(len(given)), *named])
+            kept = tuple(
+                each.detach() if isinstance(each, torch.Tensor) else each
+                for each in (*given, *named.values())
+            )
+            ends = self._axes(name, [f"out {at}" for at in shown])
+            of = self._of(layer, Call(kept, tuple(named), axes, tuple(shown), ends))
+            watched = self._tape.watch(name, tuple(outs[at] for at in shown), of, ends)
+            for at, each in zip(shown, watched, strict=True):
+                outs[at] = each
             if has_finite_gradient(layer):
-                out.register_hook(torch.nan_to_num)
-            edge = torch.autograd.graph.get_gradient_edge(out)
-            kept = tuple(each.detach() if isinstance(each, torch.Tensor) else each for each in given)
-            self._uses.append(Use(layer, name, kept, edge))
-            return shown
+                outs[0].register_hook(torch.nan_to_num)
+            return tree_unflatten(outs, tree)
 
         return hook
 
     @contextmanager
-    def _recording(self, records: int) -> Iterator[list[Use]]:
-        self._uses, self._records, self._calls = list[Use](), records, dict[str, int]()
+    def _recording(self, records: int) -> Iterator[Tape]:
+        self._tape, self._calls = Tape(records, self._seen is None), dict[str, int]()
         trained = [each for each in self.model.parameters() if each.requires_grad]
-        for each in trained:
-            each.requires_grad_(False)
-        try:
-            with torch.enable_grad():
-                yield self._uses
-        finally:
-            self._uses = None
+        quick = torch.backends.mha.get_fastpath_enabled()
+        with ExitStack() as stack:
+            stack.callback(setattr, self, "_tape", None)
+            stack.callback(torch.backends.mha.set_fastpath_enabled, quick)
+            torch.backends.mha.set_fastpath_enabled(False)  # it would pass the layers inside by
+            for name, layer in self._stand_ins:
+                layer.forward = partial(STAND_INS[type(layer)], layer, name, self._tape)
+                stack.callback(layer.__dict__.pop, "forward")
             for each in trained:
-                each.requires_grad_(True)
-
-
-def _finite(value: Any) -> Any:
-    return _Finite.apply(value) if isinstance(value, torch.Tensor) else value
-
-
-class _Finite(torch.autograd.Function):
-    """Values that are finite: 0 for what is no number, the largest for what is infinite."""
-
-    @staticmethod
-    def forward(_: Any, value: Tensor) -> Tensor:
-        return torch.nan_to_num(value)
-
-    @staticmethod
-    def backward(_: Any, gradient: Tensor) -> Tensor:
-        return gradient
-
-
-@contextmanager
-def _still(model: nn.Module) -> Iterator[None]:
-    """A model in which nothing is left to chance."""
-    modes = [(layer, layer.training) for layer in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for layer, training in modes:
-            layer.training = training
-
-
-def _made_up(example: tuple[Tensor, Tensor], records: int) -> tuple[Tensor, Tensor]:
-    """Records that nobody has: numbers between 0 and 1, whole ones 0 or 1."""
-    several = [each[None].expand(records, *each.shape) for each in example]
-    places = [torch.arange(each.numel(), device=each.device).reshape(each.shape) for each in several]
-    return tuple(
-        ((place * 0.6180339887) % 1).to(each.dtype)
-        if each.is_floating_point()
-        else ((place * 5) % 7 % 2).to(each.dtype)
-        for each, place in zip(several, places, strict=True)
-    )
-
-
-def _lines(name: str, two: int | None, three: int) -> int:
-    """How many lines of an input each record has, by those of two records and of three; 0: shared."""
-    if two == three:
-        return 0
-    if two is not None and three % 3 == 0 and two * 3 == three * 2:
-        return three // 3
-    raise InvalidParameter(
-        f"The layer {name!r} is given something of a size that does not follow from the number of records."
-    )
-
-
-def _compare(
-    model: nn.Module, found: Mapping[str, Form], batch: tuple[Tensor, Tensor], objective: Objective
-) -> None:
-    """Refuses gradients that are not those of each record by itself."""
-    trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
-    records = len(batch[0])
-    sums = dict[str, list[Tensor]]()
-    for record in range(records):
-        with torch.enable_grad():
-            loss = objective(model(batch[0][record : record + 1]), batch[1][record : record + 1]).sum()
-        alone = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
-        for name, value in zip(trained, alone, strict=True):
-            sums.setdefault(name, []).append(torch.zeros_like(trained[name]) if value is None else value)
-    weights = torch.arange(1, records + 1, device=batch[0].device).double()
-    largest = max(float(value.abs().max()) for values in sums.values() for value in values)
-    for name, values in sums.items():
-        wanted = sum(weight * value.double() for weight, value in zip(weights, values, strict=True))
-        got = found[name].summed(weights) if name in found else torch.zeros_like(wanted)
-        if float((got - wanted).abs().max()) > _CLOSE * (largest + 1e-30):
-            raise InvalidParameter(
-                f"The gradients of {name!r} in a batch are not those of each record by itself: some layer "
-                "mixes records, or is given them in an order of its own."
-            )
+                stack.callback(each.requires_grad_, True)
+                each.requires_grad_(False)
+            with torch.enable_grad():
+                yield self._tape
 
 
 def _names(model: nn.Module) -> dict[str, str]:
@@ -270,15 +223,24 @@ def _names(model: nn.Module) -> dict[str, str]:
     }
 
 
+def _has_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
 def _told(layer: nn.Module, name: str) -> str:
     return f"The layer {name or 'itself'!r} ({type(layer).__name__})"
 
 
-def _refuse(layer: nn.Module, name: str) -> None:
+def refuse(layer: nn.Module, name: str) -> None:
+    """Layers in which no record has a gradient of its own, each with what to put in its place."""
     if isinstance(layer, nn.modules.batchnorm._BatchNorm):
         raise InvalidParameter(
             f"{_told(layer, name)} mixes the records of a batch, and none has a gradient of its own: "
             "put nn.GroupNorm or nn.LayerNorm in its place."
+        )
+    if isinstance(layer, nn.modules.instancenorm._InstanceNorm) and layer.track_running_stats:
+        raise InvalidParameter(
+            f"{_told(layer, name)} keeps statistics of records: track_running_stats=False."
         )
     if isinstance(layer, nn.Embedding) and (
         layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse
@@ -286,3 +248,24 @@ def _refuse(layer: nn.Module, name: str) -> None:
         raise InvalidParameter(
             f"{_told(layer, name)} must have none of max_norm, scale_grad_by_freq and sparse."
         )
+    if _redraws(layer):
+        raise InvalidParameter(
+            f"{_told(layer, name)} has parameters of its own beside layers with dropout: put the parameters "
+            "into a module of their own, or set the dropout to 0."
+        )
+
+
+def _redraws(layer: nn.Module) -> bool:
+    """Whether a layer is run a second time for its own parameters, and would toss other coins then."""
+    own = any(parameter.requires_grad for parameter in layer.parameters(recurse=False))
+    if not own or rule_of(layer) is not None or type(layer) in STAND_INS:
+        return False
+    return any(
+        getattr(each, "p", 0) or getattr(each, "dropout", 0)
+        for each in layer.modules()
+        if each.training and _random(each)
+    )
+
+
+def _random(layer: nn.Module) -> bool:
+    return isinstance(layer, nn.modules.dropout._DropoutNd | nn.MultiheadAttention | nn.RNNBase)

@@ -2,38 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
 from torch.func import functional_call, grad, vjp, vmap
+from torch.utils._pytree import tree_flatten
 
 from sfumato.learn.torch.forms import Form, Stored
+from sfumato.learn.torch.tape import Tape
 
-__all__ = ["gradients_of_unknown", "one_by_one"]
+__all__ = ["Call", "gradients_of_unknown", "one_by_one"]
 
 Tensor: TypeAlias = torch.Tensor
 
 
-def gradients_of_unknown(layer: nn.Module, given: tuple[Any, ...], gradient: Tensor) -> dict[str, Form]:
-    """The gradients of a layer's own parameters, given what went in and the gradient of what came out."""
+class Call(NamedTuple):
+    """How a layer was called.
+
+    Attributes:
+        given: What went in; at the end what went in by name.
+        names: Of what went in by name.
+        axes: Which axis of each is that of records.
+        shown: Which parts of what came out have gradients.
+        shown_axes: Which axis of these is that of records.
+    """
+
+    given: tuple[Any, ...]
+    names: tuple[str, ...]
+    axes: tuple[int, ...]
+    shown: tuple[int, ...]
+    shown_axes: tuple[int, ...]
+
+
+def gradients_of_unknown(
+    layer: nn.Module, call: Call, gradients: Sequence[Tensor], tape: Tape
+) -> dict[str, Form]:
+    """The gradients of a layer's own parameters, given what went in and the gradients of what came out."""
     own = {name: each.detach() for name, each in layer.named_parameters(recurse=False)}
-    tensors = [each for each in given if isinstance(each, torch.Tensor)]
+    seats = [at for at, each in enumerate(call.given) if isinstance(each, torch.Tensor) and each.dim()]
+    tensors = [tape.first(call.given[at], call.axes[at]) for at in seats]
+    ends = [tape.first(each, axis) for each, axis in zip(gradients, call.shown_axes, strict=True)]
+    several = [call.given[at].shape[call.axes[at]] != tape.records for at in seats]
+    several_out = [
+        each.shape[axis] != tape.records for each, axis in zip(gradients, call.shown_axes, strict=True)
+    ]
 
-    def of_one(output: Tensor, *inputs: Tensor) -> dict[str, Tensor]:
-        parts = iter(inputs)
-        whole = [next(parts)[None] if isinstance(each, torch.Tensor) else each for each in given]
+    def of_one(outs: list[Tensor], inputs: list[Tensor]) -> dict[str, Tensor]:
+        whole = list(call.given)
+        for at, value, many in zip(seats, inputs, several, strict=True):
+            whole[at] = _back(value, call.axes[at], many)
+        places = len(whole) - len(call.names)
+        named = dict(zip(call.names, whole[places:], strict=True))
 
-        def run(parameters: dict[str, Tensor]) -> Tensor:
-            result: Tensor = functional_call(layer, parameters, tuple(whole))
-            return result[0]
+        def run(parameters: dict[str, Tensor]) -> list[Tensor]:
+            flat, _ = tree_flatten(functional_call(layer, parameters, tuple(whole[:places]), named))
+            return [flat[at] for at in call.shown]
 
         _, back = vjp(run, own)
-        return back(output)[0]  # type: ignore[no-any-return]
+        wanted = [_back(*each) for each in zip(outs, call.shown_axes, several_out, strict=True)]
+        return back(wanted)[0]  # type: ignore[no-any-return]
 
-    made = vmap(of_one)(gradient, *tensors)
+    made = vmap(of_one)(ends, tensors)
     return {name: Stored(each) for name, each in made.items()}
+
+
+def _back(value: Tensor, axis: int, several: bool) -> Tensor:
+    """One record as the layer was given it: its axis is where it was."""
+    return value.movedim(0, axis) if several else value.unsqueeze(axis)
 
 
 def one_by_one(

@@ -15,6 +15,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.engine import Engine
 from sfumato.learn.torch.forms import Form, Looked, Outer, Stored, Tied
 from sfumato.learn.torch.records import Records
+from sfumato.learn.torch.stacked import Stacked
 from sfumato.numeric.exact import as_integer
 from sfumato.numeric.private_ids import ids_of
 
@@ -138,6 +139,8 @@ def together(form: Form, users: int) -> Form:
         assert isinstance(looked, Looked)
         assert isinstance(outer, Outer)
         return Tied(looked, outer)
+    if isinstance(form, Stacked):
+        return Stacked(tuple(together(part, users) for part in form.parts))
     raise AssertionError("a form that users have not")
 
 

@@ -1,0 +1,107 @@
+"""What a pass leaves behind: where the gradients of outputs are found, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+
+from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.forms import Form
+
+__all__ = ["Tape", "Use", "finite"]
+
+Tensor: TypeAlias = torch.Tensor
+Gradients: TypeAlias = dict[str, Form]
+
+
+class Use(NamedTuple):
+    """One use of a layer in a pass.
+
+    Attributes:
+        name: Where the layer is in the model.
+        edges: Where in the graph the gradients of what came out are found.
+        shapes: Zeros of the shapes of what came out, for what has no gradient.
+        of: From these gradients to those of the layer's parameters, of each record.
+    """
+
+    name: str
+    edges: tuple[Any, ...]
+    shapes: tuple[Callable[[], Tensor], ...]
+    of: Callable[..., Gradients]
+
+
+class Tape:
+    """The uses of one pass over a number of records.
+
+    Attributes:
+        records: How many records pass.
+        checked: Whether what comes out must be of each record.
+        uses: What was recorded, in order.
+    """
+
+    def __init__(self, records: int, checked: bool = True) -> None:
+        self.records, self.checked, self.uses = records, checked, list[Use]()
+
+    def watch(
+        self,
+        name: str,
+        outs: tuple[Tensor, ...],
+        of: Callable[..., Gradients],
+        axes: tuple[int, ...] | None = None,
+    ) -> tuple[Tensor, ...]:
+        """What came out, to be used from here on, so that its gradient can be asked for.
+
+        Args:
+            name: Where the layer is in the model.
+            outs: What came out.
+            of: From the gradients of all of it to those of the layer's parameters.
+            axes: Which axis of each is that of records; the first by default.
+        """
+        edges, shown = list[Any](), list[Tensor]()
+        for out, axis in zip(outs, axes or (0,) * len(outs), strict=True):
+            if self.checked and (not out.dim() or out.shape[axis] % self.records):
+                raise InvalidParameter(
+                    f"The layer {name or 'itself'!r} must give each record its own part of what comes out."
+                )
+            seen = out
+            if not out.requires_grad:
+                out = out.detach().requires_grad_()
+                seen = out.clone()  # a leaf must not be changed in place
+            edges.append(torch.autograd.graph.get_gradient_edge(out))
+            shown.append(seen)
+        shapes = tuple(_zeros(out) for out in outs)
+        self.uses.append(Use(name, tuple(edges), shapes, of))
+        return tuple(shown)
+
+    def first(self, value: Any, axis: int) -> Any:
+        """With records as the first axis, and their lines as the second where a record has several."""
+        if not isinstance(value, torch.Tensor) or not value.dim():
+            return value
+        value = value.movedim(axis, 0)
+        if value.shape[0] == self.records:
+            return value
+        return value.reshape(self.records, -1, *value.shape[1:])
+
+
+def _zeros(out: Tensor) -> Callable[[], Tensor]:
+    shape, kind, device = out.shape, out.dtype, out.device
+    return lambda: torch.zeros(shape, dtype=kind, device=device)
+
+
+def finite(value: Any) -> Any:
+    """Values that are finite, whatever the records hold: 0 for what is no number."""
+    return _Finite.apply(value) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+class _Finite(torch.autograd.Function):
+    """Values that are finite: 0 for what is no number, the largest for what is infinite."""
+
+    @staticmethod
+    def forward(_: Any, value: Tensor) -> Tensor:
+        return torch.nan_to_num(value)
+
+    @staticmethod
+    def backward(_: Any, gradient: Tensor) -> Tensor:
+        return gradient
