@@ -131,11 +131,15 @@ def test_weights_that_are_not_a_units_own_are_noticed(bug, monkeypatch):
 
 
 def at_the_threshold():
-    """Neighbours with the same groups, one of which is above the first threshold on one side alone."""
+    """Neighbours with the same groups, one of which is above the first threshold on one side alone.
+
+    Five small ones are far below it, so that the second round has groups whatever noise the first one draws:
+    engines take different numbers from the stream before it.
+    """
     selection = sf.AdaptiveSelection(PRICE / 2, DELTA / 2, groups=6)
     many = selection._thresholds[0] // adaptive_selection.WHOLE
     rows = [{"u": unit, "a": "p", "b": 1, "x": 1.0} for unit in range(many)]
-    rows += [{"u": unit, "a": "q", "b": 1, "x": 1.0} for unit in range(1000, 1030)]
+    rows += [{"u": unit, "a": "qrstv"[unit % 5], "b": 1, "x": 1.0} for unit in range(1000, 1030)]
     return [*rows, {"u": 999, "a": "p", "b": 1, "x": 1.0}], rows, selection
 
 
