@@ -20,7 +20,7 @@ from neighbours import examine
 from postgres_engine import FilledPostgres, PostgresStore, given, server, shared, superuser
 from same_questions import compare_queries
 from sfumato.engines import DuckDB, Engine
-from sfumato.engines.base import Source
+from sfumato.engines.base import UNIT_COLUMN, Source
 from sfumato.engines.postgres import Postgres, asking, columns, failures, transactions
 from sfumato.engines.postgres import engine as running
 from sfumato.engines.postgres.dialect import POSTGRES
@@ -105,8 +105,37 @@ def test_only_plain_tables_that_may_be_read_are_attached(one):
         refused(other, f"{as_reader}::public.{secured}", "row security")
     computed = made("CREATE TABLE {} (x double precision, s double precision GENERATED ALWAYS AS (1 / x))")
     refused(one, computed, "computed as rows are read", "float")
+    refused(one, made(f"CREATE MATERIALIZED VIEW {{}} AS SELECT * FROM {base} WITH NO DATA"), "never filled")
     one.attach("t", made(f"CREATE MATERIALIZED VIEW {{}} AS SELECT * FROM {base}"), {"s": "text"})
     assert ask(one) == 3
+    for name in ("pg_catalog.pg_statistic", "pg_toast.pg_toast_1255", "information_schema.tables"):
+        refused(one, f"{shared()}::{name}", "is of the server itself")
+
+
+DOMAINS = {
+    "boolean": ("boolean", "true", True),
+    "double precision": ("float", "2.5", 2.5),
+    "date": ("date", "0044-03-15 BC", None),
+    "numeric(9, 2)": ("float", "2.50", 2.5),
+    "text": ("text", "a", "a"),
+}
+
+
+def test_a_domain_is_read_as_its_base_type(one):
+    """Forms ask for the type of what they are given, and a domain is a type of its own."""
+    for base, (kind, value, read) in DOMAINS.items():
+        name = f"made_{time.monotonic_ns()}"
+        superuser().execute(f"CREATE DOMAIN {name} AS {base}; CREATE DOMAIN {name}_2 AS {name}")
+        found = []
+        for native in (base, f"{name}_2"):
+            source = made(f"CREATE TABLE {{}} AS SELECT CAST('{value}' AS {native}) AS x")
+            one.attach("t", source, {"x": kind}, unit="x")
+            wanted = [column("x"), POSTGRES.fill(POSTGRES.shown, column("x")), POSTGRES.chosen_by(column("x"))]
+            wanted += [POSTGRES.chosen_by(column(UNIT_COLUMN))]
+            rows = one.fetch(select([(f"c{i}", each) for i, each in enumerate(wanted)], table("t")))
+            found.append([cells.cast(pa.string()) if i else cells for i, cells in enumerate(rows.columns)])
+            assert read is None or rows.column(0).to_pylist() == [read]
+        assert found[0] == found[1], base
 
 
 def test_a_table_that_changed_is_not_read(one):

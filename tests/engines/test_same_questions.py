@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from float_keys import compare_keys
+from native_columns import AS_ID, differences
 from postgres_engine import FilledPostgres, shared
 from prepared_places import DuckDBPlace, PostgresPlace, portable_duckdb
 from same_questions import IDS as ALL_IDS
@@ -37,6 +38,17 @@ def _postgres() -> Engine:
 ENGINES: Mapping[str, Callable[[], Engine]] = {"postgres": _postgres}
 IDS: Mapping[str, frozenset[str]] = {"postgres": frozenset({"bytes", "decimal"})}
 """The digest reads their text. 1.50 is 1.5 in PostgreSQL, where ids of two tables may have other scales."""
+
+OTHERWISE: Mapping[str, frozenset[str]] = {
+    "postgres": frozenset(
+        {
+            *(f"decimal {digits} as {AS_ID}" for digits in ("5 2", "38 10", "38 38")),
+            *(f"timestamp {unit} as {AS_ID}" for unit in ("us", "us UTC", "s")),  # before the year 1
+            *("moments as date", "moments as timestamp"),
+        }
+    )
+}
+"""Columns of which it reads some values otherwise: of text, spellings that are NULL; as ids, other digests."""
 
 
 def keeps_to(found: Compared, least: int) -> None:
@@ -87,6 +99,16 @@ def test_where_no_group_is_found_the_answer_is_empty_and_not_lost(other, keys):
     with ENGINES[other]() as engine:  # type: ignore[attr-defined]
         found = answer_of_no_groups(engine, keys)
     assert (found.column_names, found.num_rows) == ([*keys.split(", "), "m", "d"], 0)
+
+
+@pytest.mark.parametrize("other", sorted(ENGINES))
+def test_columns_of_every_type_are_read_alike_at_their_ends_and_no_value_makes_a_read_fail(other):
+    with ENGINES[other]() as engine:  # type: ignore[attr-defined]
+        found, failed = differences(engine)
+    assert failed == []
+    assert found.keys() == OTHERWISE[other], found
+    told = [line for what, lines in found.items() if not what.endswith(AS_ID) for line in lines]
+    assert all(line.endswith(", None") for line in told), told
 
 
 @pytest.mark.parametrize("other", sorted(ENGINES))

@@ -62,7 +62,7 @@ def locate(source: Source) -> Address:
     """The address of a source.
 
     Raises:
-        SourceUnusable: if it is none, or holds a password.
+        SourceUnusable: if it is none, holds a password, or is of the server's own catalog.
     """
     text = source if isinstance(source, str) else ""
     server, mark, table = text.rpartition("::")
@@ -83,7 +83,12 @@ def locate(source: Source) -> Address:
         raise SourceUnusable(
             f'The source "{shown}" sets {strange[0][:40]}, which is not allowed; leave it out.'
         )
-    return Address(parts, _name(named[1] or "public"), _name(named[2]))
+    schema = _name(named[1] or "public")
+    if schema.startswith("pg_") or schema == "information_schema":
+        raise SourceUnusable(
+            f'The source "{shown}" is of the server itself, and tells of other tables; name a table of yours.'
+        )
+    return Address(parts, schema, _name(named[2]))
 
 
 def _parsed(server: str) -> dict[str, Any] | None:

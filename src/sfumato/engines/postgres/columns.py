@@ -46,10 +46,11 @@ _C = 'COLLATE "C"'
 _HOUR, _SECOND = "([01]?[0-9]|2[0-3]):[0-5][0-9]", r":[0-5][0-9](\.[0-9]*)?"
 _CLOCK, _TIME = f"{_HOUR}({_SECOND})?", f"^ *{_HOUR}({_SECOND} *)?$"
 _MOMENT = (
-    rf"^ *[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]({_CLOCK}|24:00(:00)?)(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?)? *$"
+    rf"^ *[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]({_CLOCK}|24:00(:00)?)(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)? *)?$"
 )
 _TO_SECONDS = r"^ *([0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]+:[0-9]{2}(?::[0-9]{2})?)?)"
 _ZONE = r":[0-9:.]*(Z|[+-][0-9]{2}(?::?[0-9]{2})?) *$"
+_DAYS = "CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE)"
 _IN_64 = "{0} > -9223372036854775808.5 AND {0} < 9223372036854775807.5"
 # Decimals beyond the doubles are none of them; those too small for one are 0. A cast would raise on both.
 _IN_DOUBLES = (
@@ -171,14 +172,16 @@ def _cast(column: Column, kind: Kind) -> str | None:
         if own == "text":
             return POSTGRES.casts["boolean"].replace("{0}", f"CAST({name} AS TEXT)")
         if own == "boolean":
-            return name
+            return f"CAST({name} AS BOOLEAN)"  # so that a domain is its base type
     if own not in ("integer", "float", "boolean"):
         return None
     if kind == "float":
         if native == "numeric":
             return _IN_DOUBLES.replace("{0}", name)
         inner = f"CAST({name} AS INTEGER)" if native == "bool" else name
-        return name if native == "float8" else f"CAST({inner} AS DOUBLE PRECISION)"
+        return f"CAST({inner} AS DOUBLE PRECISION)"
+    if kind == "boolean" and column.digits is not None:  # whole, and of any size
+        return f"CASE WHEN {name} <> CAST('NaN' AS NUMERIC) THEN {name} <> 0 END"
     whole = _as_bigint(name, native)
     return whole if kind == "integer" else f"{whole} <> 0"
 
@@ -191,15 +194,24 @@ def _seconds(column: Column, kind: Kind) -> str | None:
         return _written(f"CAST({name} AS TEXT)", kind)
     if own == "integer":
         number, whole = _as_bigint(name, column.type), ""
-    elif kind == "timestamp" and own in ("timestamp", "date"):
+    elif kind == "timestamp" and own == "date":  # there are days that no timestamp is of
+        number = f"EXTRACT(EPOCH FROM CAST({name} AS TIMESTAMP))"
+        return f"CASE WHEN {name} BETWEEN {_DAYS} THEN CAST({number} AS BIGINT) END"
+    elif own == "timestamp":
         moment = f"CAST({name} AS TIMESTAMP)"
         number, whole = f"FLOOR(EXTRACT(EPOCH FROM {moment}))", f"ISFINITE({moment}) AND "
-    elif kind == "time" and own in ("timestamp", "time"):
-        clock = name if own == "time" else f"CAST(CAST({name} AS TIMESTAMP) AS TIME)"
-        number, whole = f"FLOOR(EXTRACT(EPOCH FROM {clock}))", ""
+        if kind == "time":
+            return f"CASE WHEN {whole}{number} BETWEEN {FIRST} AND {LAST} THEN {_clock(moment)} END"
+    elif kind == "time" and own == "time":
+        number, whole = f"FLOOR(EXTRACT(EPOCH FROM {name}))", ""
     else:
         return None
     return f"CASE WHEN {whole}{number} BETWEEN {low} AND {high} THEN CAST({number} AS BIGINT) END"
+
+
+def _clock(moment: str) -> str:
+    """The whole seconds of the day of a moment."""
+    return f"CAST(FLOOR(EXTRACT(EPOCH FROM CAST({moment} AS TIME))) AS BIGINT)"
 
 
 def _written(text: str, kind: Kind) -> str:
@@ -239,7 +251,7 @@ def id_of(column: Column, shown: str) -> str:
     if native == "text":
         return f"CAST({name} AS TEXT) {_C}"
     if native in {"bool", "uuid", "date", "bytea", *_TIMES}:
-        return name
+        return f"CAST({name} AS DATE)" if native == "date" else name
     raise SourceUnusable(
         f'{shown}: the values of column "{column.name[:100]}" cannot be the ids of units; write them as text '
         "or whole numbers."

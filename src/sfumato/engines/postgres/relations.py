@@ -48,15 +48,16 @@ __all__ = [
 
 RELATION = """
     WITH RECURSIVE parts AS (
-        SELECT c.oid, c.relkind FROM pg_catalog.pg_class AS c
+        SELECT c.oid, c.relkind, c.relispopulated FROM pg_catalog.pg_class AS c
         JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
         WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
         UNION ALL
-        SELECT c.oid, c.relkind FROM parts JOIN pg_catalog.pg_inherits AS i ON i.inhparent = parts.oid
+        SELECT c.oid, c.relkind, c.relispopulated FROM parts JOIN pg_catalog.pg_inherits AS i ON i.inhparent = parts.oid
         JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
     )
     SELECT oid::bigint, relkind::text, pg_catalog.row_security_active(oid),
-        pg_catalog.has_table_privilege(oid, 'SELECT'), pg_catalog.obj_description(oid, 'pg_class')
+        pg_catalog.has_table_privilege(oid, 'SELECT'), relispopulated,
+        pg_catalog.obj_description(oid, 'pg_class')
     FROM parts
 """
 """The table with the tables that its rows are in: partitions, and those that inherit from it."""
@@ -83,12 +84,13 @@ class Relation:
     """What the catalog says of a table; the same as long as nobody alters it.
 
     Attributes:
-        parts: It, and what its rows are in: id, kind, whether row security applies, whether it may be read.
+        parts: It, and what its rows are in: id, kind, whether row security applies, whether it may be read
+            and has been filled.
         columns: Its columns.
         note: What a prepared table says about itself; None: it was not prepared.
     """
 
-    parts: tuple[tuple[int, str, bool, bool], ...]
+    parts: tuple[tuple[int, str, bool, bool, bool], ...]
     columns: tuple[Column, ...]
     note: str | None = None
 
@@ -131,13 +133,17 @@ def check(relation: Relation, shown: str) -> None:
     """
     if not relation.parts:
         raise SourceUnusable(f"{shown} does not exist; correct the source.")
-    _, kind, _, readable = relation.parts[0]
+    _, kind, _, readable, filled = relation.parts[0]
     if not readable:
         raise SourceUnusable(f"{shown} may not be read by this role; grant it SELECT on the table.")
     if kind == "v":
         raise SourceUnusable(
             f"{shown} is a view: it may call functions, and its rows may depend on one another. "
             "Name the table itself, or a materialized view."
+        )
+    if not filled:
+        raise SourceUnusable(
+            f"{shown} is a materialized view that was never filled; REFRESH MATERIALIZED VIEW fills it."
         )
     if any(part[1] == "f" for part in relation.parts):
         raise SourceUnusable(f"{shown} has rows on another server; name a table that is on this one.")
@@ -248,9 +254,10 @@ def _note(
 
 def relation_of(parts: Sequence[Sequence[Any]], columns: Sequence[Sequence[Any]]) -> Relation:
     """What the two queries gave; the table itself is first, the others in the order of their ids."""
-    first, *others = ((int(p[0]), str(p[1]), bool(p[2]), bool(p[3])) for p in parts) if parts else (None,)
-    if first is None:
+    read = [(int(p[0]), str(p[1]), bool(p[2]), bool(p[3]), bool(p[4])) for p in parts]
+    if not read:
         return Relation((), ())
-    comment = parts[0][4] or ""
+    first, *others = read
+    comment = parts[0][5] or ""
     note = str(comment) if str(comment).startswith(METADATA) else None
     return Relation((first, *sorted(others)), tuple(Column(*row) for row in columns), note)
