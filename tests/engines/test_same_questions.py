@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from float_keys import compare_keys
-from native_columns import AS_ID, differences
-from postgres_engine import FilledPostgres, shared
+from native_columns import AS_ID, differences, rows
+from postgres_engine import FilledPostgres, given, shared
 from prepared_places import DuckDBPlace, PostgresPlace, portable_duckdb
 from same_questions import IDS as ALL_IDS
 from same_questions import (
@@ -36,6 +36,8 @@ def _postgres() -> Engine:
 
 
 ENGINES: Mapping[str, Callable[[], Engine]] = {"postgres": _postgres}
+SOURCES: Mapping[str, Callable[[], str]] = {"postgres": lambda: given(rows())}
+"""The table of `native_columns` where an engine reads it."""
 IDS: Mapping[str, frozenset[str]] = {"postgres": frozenset({"bytes", "decimal"})}
 """The digest reads their text. 1.50 is 1.5 in PostgreSQL, where ids of two tables may have other scales."""
 
@@ -104,7 +106,7 @@ def test_where_no_group_is_found_the_answer_is_empty_and_not_lost(other, keys):
 @pytest.mark.parametrize("other", sorted(ENGINES))
 def test_columns_of_every_type_are_read_alike_at_their_ends_and_no_value_makes_a_read_fail(other):
     with ENGINES[other]() as engine:  # type: ignore[attr-defined]
-        found, failed = differences(engine)
+        found, failed = differences(engine, SOURCES[other]())
     assert failed == []
     assert found.keys() == OTHERWISE[other], found
     told = [line for what, lines in found.items() if not what.endswith(AS_ID) for line in lines]
@@ -114,10 +116,10 @@ def test_columns_of_every_type_are_read_alike_at_their_ends_and_no_value_makes_a
 @pytest.mark.parametrize("other", sorted(ENGINES))
 def test_ids_have_the_same_digest_but_for_those_that_are_listed(other):
     for name, (native, make) in ALL_IDS.items():
-        rows, found = pa.table({"u": pa.array([make(i) for i in range(120)], native)}), []
+        units, found = pa.table({"u": pa.array([make(i) for i in range(120)], native)}), []
         with DuckDB(threads=1) as first, ENGINES[other]() as second:
             for engine in (first, second):
-                engine.attach("t", rows, {}, unit="u")
+                engine.attach("t", units, {}, unit="u")
                 digest = engine.dialect.choosing_by(PORTABLE.name).chosen_by(bigint(7), column(UNIT_COLUMN))
                 found.append(sorted(engine.fetch(select([("d", digest)], table("t"))).column(0).to_pylist()))
         assert (found[0] == found[1]) is (name not in IDS[other]), name

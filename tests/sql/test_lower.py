@@ -288,12 +288,11 @@ def test_planted_bugs_are_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> 
         return fixed_point(value, replace(measurement, lower=-(2**32), upper=2**32), dialect)
 
     def nearest(value: Typed, measurement: Measurement, dialect: Dialect) -> exp.Expr:
-        return fixed_point(value, measurement, dialect).transform(
-            lambda node: exp.Round(this=node.this) if isinstance(node, exp.Trunc) else node
-        )
+        rounding = "CAST(ROUND({0}) AS BIGINT)" if dialect.whole else ""
+        return fixed_point(value, measurement, replace(dialect, truncate="ROUND({0})", whole=rounding))
 
     def rounded_up(most: int, size: exp.Expr, _: Dialect) -> exp.Expr:
-        ratio = exp.Div(this=exp.Literal.number(float(most * WEIGHT)), expression=exp.Greatest(this=size))
+        ratio = exp.Div(this=exp.Literal.number(float(most * WEIGHT)), expression=exp.Paren(this=size))
         return exp.cast(
             exp.Least(this=exp.Ceil(this=ratio), expressions=[exp.Literal.number(WEIGHT)]), "BIGINT"
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import decimal
 import math
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -14,12 +15,14 @@ from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.dialect import PORTABLE
 from sfumato.errors import EngineFailed, SourceUnusable
 from sfumato.numeric.moments import DAY, FIRST, LAST
-from sfumato.sql.write.pieces import column, select, table
+from sfumato.sql.write.pieces import column, select
+from sfumato.sql.write.pieces import table as table_of
 
-__all__ = ["AS_ID", "COLUMNS", "differences"]
+__all__ = ["AS_ID", "COLUMNS", "differences", "rows"]
 
 AS_ID = "id"
-KINDS = ("integer", "float", "boolean", "text", "date", "timestamp", "time", AS_ID)
+Cells: TypeAlias = list[Any] | None
+KINDS = ("integer", "float", "boolean", "text", "date", "timestamp", "time")
 _SECONDS = [0, 1, -1, FIRST, FIRST - 1, LAST, LAST + 1, 9 * 10**12, -2 * 10**11, 1709251198, None]
 _DAYS = [0, 1, -1, FIRST // DAY, FIRST // DAY - 1, LAST // DAY, LAST // DAY + 1, 106762939, 106762940]
 _WORDS = ("1", "0", "true", "T", "f", "no", "yes", "on", "off", " 1 ", " true", "2", "", "a\u0308")
@@ -71,42 +74,85 @@ COLUMNS: Mapping[str, pa.Array] = {
 """Days are those that PostgreSQL has."""
 
 
-def differences(other: Engine) -> tuple[dict[str, list[str]], list[str]]:
-    """What another engine reads otherwise than DuckDB, by column and kind; and the reads that failed."""
-    found, failed = dict[str, list[str]](), list[str]()
+def rows() -> pa.Table:
+    """All columns in one table, with the number of each row."""
+    longest = max(map(len, COLUMNS.values()))
+    padded = {
+        name: pa.concat_arrays([cells, pa.nulls(longest - len(cells), cells.type)])
+        for name, cells in COLUMNS.items()
+    }
+    return pa.table({"n": range(longest), **padded})
+
+
+def differences(other: Engine, source: Any, *, ids: bool = True) -> tuple[dict[str, list[str]], list[str]]:
+    """What another engine reads otherwise than DuckDB, by column and kind; and the reads that failed.
+
+    Args:
+        other: The engine.
+        source: The table of `rows` as it takes it.
+        ids: Whether columns are read as ids of units, too: a read for each.
+    """
+    found, failed, table = dict[str, list[str]](), list[str](), rows()
     with DuckDB(threads=1) as duckdb:
-        for name, cells in COLUMNS.items():
-            rows = pa.table({"n": range(len(cells)), "x": cells})
-            shown = [str(cell) for cell in _plain(cells).to_pylist()]
-            for kind in KINDS:
-                mine, its = (_read(engine, rows, kind) for engine in (duckdb, other))
-                what = f"{name} as {kind}"
-                if its is None:
-                    failed.append(what)
-                elif mine == [] or its == []:
-                    found |= {what: ["refused"]} if mine != its else {}
-                elif mine is not None and list(map(repr, mine)) != list(map(repr, its)):
-                    trios = zip(shown, mine, its, strict=True)
-                    found[what] = [f"{v}: {a}, {b}" for v, a, b in trios if repr(a) != repr(b)]
+        for kind in KINDS:
+            mine, its = _columns(duckdb, table, kind), _columns(other, source, kind)
+            for name in COLUMNS:
+                _note(name, kind, mine.get(name, []), its.get(name, []), found, failed)
+        for name in COLUMNS if ids else ():
+            mine, its = _ids(duckdb, table, name), _ids(other, source, name)
+            _note(name, AS_ID, mine, its, found, failed)
     return found, failed
 
 
-def _read(engine: Engine, rows: pa.Table, kind: str) -> list[Any] | None:
-    """The values of a column; none if it is refused, None if the read fails."""
-    is_id = kind == AS_ID
+def _note(
+    name: str, kind: str, mine: Cells, its: Cells, found: dict[str, list[str]], failed: list[str]
+) -> None:
+    what, shown = f"{name} as {kind}", _plain(COLUMNS[name]).to_pylist()
+    if mine is None or its is None:
+        failed.append(what)
+    elif [] in (mine, its):
+        found |= {what: ["refused"]} if mine != its else {}
+    elif list(map(repr, mine)) != list(map(repr, its)):
+        trios = zip(shown, mine, its, strict=False)
+        found[what] = [f"{cell}: {a}, {b}" for cell, a, b in trios if repr(a) != repr(b)]
+
+
+def _columns(engine: Engine, source: Any, kind: str) -> dict[str, Cells]:
+    """The values of all columns that can have a kind; None where a read fails."""
+    names = list(COLUMNS)
+    while names:
+        try:
+            engine.attach("t", source, {"n": "integer", **dict.fromkeys(names, kind)})  # type: ignore[arg-type]
+            break
+        except SourceUnusable as refusal:
+            named = re.search(r'column "([^"]+)"', str(refusal))
+            assert named is not None
+            names.remove(named[1])
+    together = _read(engine, {name: column(name) for name in names})
+    if together is not None:
+        return dict(together)
+    alone = {name: _read(engine, {name: column(name)}) for name in names}
+    return {name: None if cells is None else cells[name] for name, cells in alone.items()}
+
+
+def _ids(engine: Engine, source: Any, name: str) -> Cells:
+    """The digests of ids; none if they are refused, None if the read fails."""
     try:
-        kinds: Any = {"n": "integer"} if is_id else {"n": "integer", "x": kind}
-        engine.attach("t", rows, kinds, unit="x" if is_id else None)
+        engine.attach("t", source, {"n": "integer"}, unit=name)
     except SourceUnusable:
         return []
-    value = column("x")
-    if is_id:
-        value = engine.dialect.choosing_by(PORTABLE.name).chosen_by(column(UNIT_COLUMN))
+    digest = engine.dialect.choosing_by(PORTABLE.name).chosen_by(column(UNIT_COLUMN))
+    found = _read(engine, {name: digest})
+    return None if found is None else found[name]
+
+
+def _read(engine: Engine, wanted: Mapping[str, Any]) -> dict[str, list[Any]] | None:
     try:
-        found = engine.fetch(select([("n", column("n")), ("x", value)], table("t")))
+        found = engine.fetch(select([("n", column("n")), *wanted.items()], table_of("t")))
     except EngineFailed:
         return None
-    return _plain(found.sort_by("n").column("x")).to_pylist()
+    found = found.sort_by("n")
+    return {name: _plain(found.column(name)).to_pylist() for name in wanted}
 
 
 def _plain(cells: Any) -> Any:
