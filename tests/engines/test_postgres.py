@@ -130,7 +130,11 @@ def test_a_domain_is_read_as_its_base_type(one):
         for native in (base, f"{name}_2"):
             source = made(f"CREATE TABLE {{}} AS SELECT CAST('{value}' AS {native}) AS x")
             one.attach("t", source, {"x": kind}, unit="x")
-            wanted = [column("x"), POSTGRES.fill(POSTGRES.shown, column("x")), POSTGRES.chosen_by(column("x"))]
+            wanted = [
+                column("x"),
+                POSTGRES.fill(POSTGRES.shown, column("x")),
+                POSTGRES.chosen_by(column("x")),
+            ]
             wanted += [POSTGRES.chosen_by(column(UNIT_COLUMN))]
             rows = one.fetch(select([(f"c{i}", each) for i, each in enumerate(wanted)], table("t")))
             found.append([cells.cast(pa.string()) if i else cells for i, cells in enumerate(rows.columns)])

@@ -50,7 +50,7 @@ OTHERWISE: Mapping[str, frozenset[str]] = {
         }
     )
 }
-"""Columns of which it reads some values otherwise: of text, spellings that are NULL; as ids, other digests."""
+"""Columns of which it reads some values otherwise: of text, spellings that are NULL; of ids, the digest."""
 
 
 def keeps_to(found: Compared, least: int) -> None:

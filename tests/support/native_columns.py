@@ -34,9 +34,7 @@ _MOMENTS = (
 
 def _decimals(digits: int, scale: int, *values: str) -> pa.Array:
     most = "9" * (digits - scale) + ("." + "9" * scale if scale else "")
-    return pa.array(
-        [None, *map(decimal.Decimal, (*values, most, f"-{most}"))], pa.decimal128(digits, scale)
-    )
+    return pa.array([None, *map(decimal.Decimal, (*values, most, f"-{most}"))], pa.decimal128(digits, scale))
 
 
 def _micros(zone: str | None) -> pa.Array:

@@ -52,7 +52,8 @@ RELATION = """
         JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
         WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
         UNION ALL
-        SELECT c.oid, c.relkind, c.relispopulated FROM parts JOIN pg_catalog.pg_inherits AS i ON i.inhparent = parts.oid
+        SELECT c.oid, c.relkind, c.relispopulated
+        FROM parts JOIN pg_catalog.pg_inherits AS i ON i.inhparent = parts.oid
         JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
     )
     SELECT oid::bigint, relkind::text, pg_catalog.row_security_active(oid),
