@@ -57,7 +57,8 @@ class Subject:
 def subjects() -> tuple[Subject, ...]:
     """All that is registered: examples of mechanisms, streams, clients, games, tables, models; whole queries.
 
-    Models are among them where scikit-learn is installed (extra `learn`).
+    Models are among them where scikit-learn is installed (extra `learn`), deep runs where PyTorch is
+    (`torch`).
     """
     from sfumato import mechanisms
     from sfumato.audit.choices import CHOICES
@@ -99,6 +100,10 @@ def subjects() -> tuple[Subject, ...]:
         registered += [
             Subject(each.name, "fit", _opened(each.loss, each.draw), _BOUGHT) for each in searches()
         ]
+    if find_spec("torch") is not None:
+        from sfumato.audit.deep import examples as runs
+
+        registered += [Subject(each.name, "fit", _asked(each.pair), _BOUGHT) for each in runs()]
     return tuple(registered)
 
 

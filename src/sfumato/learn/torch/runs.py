@@ -7,6 +7,7 @@ import json
 import math
 import warnings
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
@@ -125,7 +126,7 @@ def private(
         raise InvalidParameter(
             f"delta must be at least {float(2 * missing):.1e} for so many numbers and steps."
         )
-    sigma = sampler.sigma(price[0], price[1] - missing)
+    sigma = _calibrated(sampler, price[0], price[1] - missing)
     device = next(model.parameters()).device
     processes = None if group is None else Processes(group, device)
     own = expected if processes is None else -(-expected // processes.many)
@@ -197,6 +198,21 @@ class Private:
     def loss(self) -> PrivacyLoss:
         """What the whole run costs: what its steps do (`sampler.loss`), with that of the tables in delta."""
         return ApproximateLoss(self.epsilon, self.delta)
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Who is given the noisy gradients."""
+        return self._descent.optimizer
+
+    @property
+    def batch(self) -> int:
+        """The expected number of records of a step."""
+        return self._descent.batch
+
+    @property
+    def clip(self) -> float:
+        """What one record may move a step's sum by."""
+        return self._descent.engine.bound.clip
 
     @property
     def steps(self) -> int:
@@ -293,6 +309,11 @@ class Private:
             "delta": str(self.delta),
             "parameters": hashlib.sha256(json.dumps(shapes).encode()).hexdigest(),
         }
+
+
+@lru_cache(maxsize=64)
+def _calibrated(sampler: Poisson, epsilon: Fraction, delta: Fraction) -> float:
+    return sampler.sigma(epsilon, delta)
 
 
 def _pass(batch: int, rate: Fraction) -> int:
