@@ -18,6 +18,8 @@ EDITS = [
     ("horizon = 100", "horizont = 100", 2, "Did you mean 'horizon'?"),
     ("horizon = 100", "horizon = 0", 2, "series daily: horizon"),
     ("horizon = 100", "horizon = 10000000", 2, "9999"),
+    ("horizon = 100", "horizon = 100\nmax_steps = 0", 2, "series daily: max_steps"),
+    ("horizon = 100", "horizon = 100\nmax_steps = 2", 2, "Each row is in one step"),
     ("horizon = 100", 'horizon = 100\nof = "all"', 2, "of must be running, window or steps"),
     ("horizon = 100", 'horizon = 100\nof = "window"', 2, "window = 7"),
     ("horizon = 100", 'horizon = 100\nzone = "Mars/Olympus"', 2, "no time zone"),

@@ -8,6 +8,7 @@ from histories import KINDS, examine
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.prices import bundle
 from sfumato.session.series import pricing, stream
+from sfumato.session.series.roster import Roster
 from sfumato.sql.write import sources
 
 
@@ -35,6 +36,24 @@ _stepped, _touches = pricing.stepped, stream.touches_of
 def _step_twice(plan, place, calendar, step):
     """Each step is read for two points, a late row for both."""
     return _stepped(plan, place, calendar, step // 2)
+
+
+_admit, _hiding = Roster.admit, pricing.hiding
+
+
+def _admit_more(roster, units, more):
+    roster.most += more
+    try:
+        return _admit(roster, units)
+    finally:
+        roster.most -= more
+
+
+def _forgetful(roster, units):
+    here = {roster._name(unit) for unit in units}
+    for name in [name for name in roster._steps if name not in here]:
+        del roster._steps[name]
+    return _admit(roster, units)
 
 
 MUTANTS = {
@@ -68,6 +87,31 @@ MUTANTS = {
         "found by rows, exchanged",
         "is in 2 pairs, claimed are 1",
         [(bundle, "is_exchange", lambda _: False)],
+    ),
+    "one step too many": (
+        "people in 2 steps",
+        "is in 3 steps, claimed are 2",
+        [(Roster, "admit", lambda self, units: _admit_more(self, units, 1))],
+    ),
+    "who has counted is known to one process": (
+        "people in 1 step",
+        "steps, claimed are 1",
+        [(Roster, "follow", lambda *_: None)],
+    ),
+    "who is not there for a step is forgotten": (
+        "people in 2 steps",
+        "steps, claimed are 2",
+        [(Roster, "admit", lambda self, units: _forgetful(self, units))],
+    ),
+    "the number of those who count is paid by nobody": (
+        "people in 1 step",
+        "the whole costs",
+        [(pricing, "hiding", lambda horizon, touches, rho: _hiding(horizon, touches, 9 * rho))],
+    ),
+    "exchanged people count as often as one": (
+        "people in 2 steps, exchanged",
+        "steps, claimed are 2",
+        [(pricing, "is_exchange", lambda _: False)],
     ),
     "steps of people as of rows": (
         "people",

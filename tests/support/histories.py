@@ -48,6 +48,7 @@ class Kind:
         horizon: How many there are.
         by: The key of time in SQL; from `every` where it is empty.
         found: Whether the shops are not public.
+        most: In how many steps a unit counts; None: in all that it has rows in.
     """
 
     unit: sf.PrivacyUnit
@@ -55,6 +56,7 @@ class Kind:
     horizon: int = 6
     by: str = ""
     found: bool = False
+    most: int | None = None
 
     @property
     def text(self) -> str:
@@ -89,10 +91,15 @@ KINDS = {
     "3 days by days, exchanged": Kind(_user(3, "exchange"), horizon=8),
     "days by weeks": Kind(_user("day", max_rows=1), "week", 3),
     "weeks by another time": Kind(_user("week"), "day", 6, by="arrived"),
+    "people in 2 steps": Kind(_user(), horizon=6, most=2),
+    "people in 1 step": Kind(_user(max_rows=1, max_groups=1), horizon=6, most=1),
+    "people in 2 steps, exchanged": Kind(_user(adjacency="exchange"), horizon=6, most=2),
+    "weeks by days, in 3 steps": Kind(_user("week"), horizon=8, most=3),
     "found by rows": Kind(sf.PrivacyUnit.row(), horizon=8, found=True),
     "found by rows, exchanged": Kind(sf.PrivacyUnit.row(adjacency="exchange"), horizon=8, found=True),
     "found by people": Kind(_user(), horizon=5, found=True),
     "found by people, exchanged": Kind(_user(adjacency="exchange"), horizon=3, found=True),
+    "found by people in 2 steps": Kind(_user(), horizon=6, found=True, most=2),
     "found by weeks": Kind(_user("week"), horizon=8, found=True),
     "found by weeks, one shop each": Kind(_user("week", max_rows=1, max_groups=1), horizon=8, found=True),
     "found by 3 days, exchanged": Kind(_user(3, "exchange"), horizon=8, found=True),
@@ -197,10 +204,12 @@ def _watched(seed: str) -> Iterator[Met]:
     joins = [[(shop,) for shop in MORE if path.random() < 0.6] for _ in range(16)]
 
     def release(self: Courses, exact: Sequence[np.ndarray]) -> Point:
+        exact = self._with_units(exact)
         met.append([np.array([int(value) for value in values], object) for values in exact])
         for course in self._courses:
             course.skip()
-        return Point(tuple(np.zeros(len(values), np.int64) for values in exact), b"")
+        kept = b"" if self.roster is None else self.roster.closed(0.0, 0.0)
+        return Point(tuple(np.zeros(len(values), np.int64) for values in exact), b"", roster=kept)
 
     def release_found(self: Courses, reading: Any) -> Point:
         names = [name_of(group) for group in self._finding.groups(reading)]
@@ -208,9 +217,10 @@ def _watched(seed: str) -> Iterator[Met]:
         new = tuple(shop for shop in joins[self.next] if name_of(shop) not in self._known)
         self._known |= {name_of(shop): len(self._known) + place for place, shop in enumerate(new)}
         for course in self._courses:
-            course.widen(len(self._known))
+            if not course.mechanism.groups:
+                course.widen(len(self._known))
         point = release(self, [placed(column, names, self._known) for column in reading.columns])
-        return Point(point.units, b"", found=new)
+        return Point(point.units, b"", found=new, roster=point.roster)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Courses, "release", release)
@@ -224,7 +234,14 @@ def _published(states: list[Rows], stops: list[int], kind: Kind, seed: str) -> t
         for rows, stop in zip(states, stops, strict=True):
             budget = sf.Budget(epsilon=10, delta="1e-4")
             with sf.Session(_table(rows, kind), budget=budget, ledger=ledger) as session:
-                series = session.stream(kind.text, start=START, horizon=kind.horizon, epsilon=1, delta="1e-6")
+                series = session.stream(
+                    kind.text,
+                    start=START,
+                    horizon=kind.horizon,
+                    epsilon=1,
+                    delta="1e-6",
+                    max_steps=kind.most,
+                )
                 end = series.pricing.calendar.value(stop)
                 moment = datetime.datetime.combine(end, datetime.time(), datetime.UTC)
                 series.advance(now=moment)
@@ -232,14 +249,15 @@ def _published(states: list[Rows], stops: list[int], kind: Kind, seed: str) -> t
 
 
 def _compared(found: Found, pricing: Any, ours: list[Any], theirs: list[Any], name: str) -> None:
-    plan = pricing.choice.plan
+    horizon, touches = pricing.horizon, pricing.choice.plan.touches
     assert len(ours) == len(theirs)
-    if len(ours) > plan.horizon:
-        found.broken.append(f"{name}: {len(ours)} points where {plan.horizon} were paid for")
+    if len(ours) > horizon:
+        found.broken.append(f"{name}: {len(ours)} points where {horizon} were paid for")
         return
     moved_steps = set()
     share = 0.0
-    for place, noise in enumerate(pricing.noises):
+    for place, noise in enumerate(pricing.streams):
+        plan = noise.plan
         moves = np.array(
             [
                 np.pad((mine[place] - other[place]).astype(float), (0, len(MORE) - mine[place].size))
@@ -263,8 +281,8 @@ def _compared(found: Found, pricing: Any, ours: list[Any], theirs: list[Any], na
     paid = float(sum(mechanism.rho for mechanism in pricing.quote.mechanisms))
     if share > paid * (1 + 1e-9):
         found.broken.append(f"{name}: the whole costs {share}, paid is {paid}")
-    if len(moved_steps) > plan.touches:
-        found.broken.append(f"{name}: a unit is in {len(moved_steps)} steps, claimed are {plan.touches}")
+    if len(moved_steps) > touches:
+        found.broken.append(f"{name}: a unit is in {len(moved_steps)} steps, claimed are {touches}")
     found.steps = max(found.steps, len(moved_steps))
     found.reached = max(found.reached, (share / paid) ** 0.5)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from sfumato import random
 from sfumato._dataclasses import dataclass
-from sfumato.continual.factorisation import SCALE_BITS
+from sfumato.continual.factorisation import SCALE_BITS, Factorisation
 from sfumato.ledger import Budget, Ledger
 from sfumato.schema import Date, Int, PrivacyUnit, PrivateTable, Text
 from sfumato.session import Session
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from sfumato.loss import PrivacyLoss
     from sfumato.mechanisms.base import Side
-    from sfumato.session.reading import Reading
+    from sfumato.session.reading import Admit, Reading
     from sfumato.session.series.pricing import Pricing
     from sfumato.session.vault import Vault
 
@@ -50,18 +51,20 @@ class SeriesExample:
         left: The unit's rows in each state of one history: person, day, cost. After each state one more step
             is published.
         right: Those of the other history.
+        max_steps: In how many steps a unit counts; None: in all that it has rows in.
     """
 
     name: str
     unit: PrivacyUnit
     left: tuple[State, ...]
     right: tuple[State, ...]
+    max_steps: int | None = None
 
     def pair(self) -> SeriesPair:
         """Both series, paid for and read step by step."""
         with closing(Ledger.open(None)) as ledger:  # one for both: neighbours share the dataset's salt
             sides = [
-                _published(self.unit, states, ledger, name)
+                _published(self.unit, states, ledger, name, max_steps=self.max_steps)
                 for name, states in (("left", self.left), ("right", self.right))
             ]
         return SeriesPair(sides[0][0], {"left": _columns(sides[0][1]), "right": _columns(sides[1][1])})
@@ -124,10 +127,10 @@ class SeriesPair:
     def __init__(self, pricing: Pricing, exact: dict[Side, list[Sequence[NDArray[Any]]]]) -> None:
         self.loss: PrivacyLoss = pricing.quote.loss
         self._pricing, self._exact = pricing, exact
-        matrix = _matrix(pricing)
         self._tests = [
             matrix.T @ matrix @ move / noise.sigma**2 * noise.grid
-            for noise, move in zip(pricing.noises, self._moves(), strict=True)
+            for noise, move in zip(pricing.streams, self._moves(), strict=True)
+            for matrix in [_matrix(noise.plan)]
         ]
 
     def _moves(self) -> list[NDArray[np.float64]]:
@@ -139,14 +142,14 @@ class SeriesPair:
                     for left, right in zip(self._exact["left"], self._exact["right"], strict=True)
                 ]
             )
-            for place in range(len(self._pricing.noises))
+            for place in range(len(self._pricing.streams))
         ]
 
     def draw(self, side: Side, count: int) -> NDArray[np.float64]:
         """That many series: the test that tells the two apart best, and all points."""
         rows = np.zeros((count, 1 + len(self._tests) * _HORIZON))
         for row in rows:
-            courses = Courses(self._pricing.noises, random.salt(_SECRET))
+            courses = Courses(self._pricing.streams, random.salt(_SECRET))
             points = [courses.release(exact).units for exact in self._exact[side]]
             shown = np.array([[float(units[0]) for units in point] for point in points])
             row[0] = sum(shown[:, place] @ test for place, test in enumerate(self._tests))
@@ -154,9 +157,8 @@ class SeriesPair:
         return rows
 
 
-def _matrix(pricing: Pricing) -> NDArray[np.float64]:
+def _matrix(plan: Factorisation) -> NDArray[np.float64]:
     """C·D, which makes the noise of the steps independent."""
-    plan = pricing.choice.plan
     column = plan.factor.coefficients(_HORIZON)
     matrix = np.zeros((_HORIZON, _HORIZON))
     for step in range(_HORIZON):
@@ -178,6 +180,22 @@ class _Watched:
         self._kept.append(reading)
         return reading
 
+    def check_units(self, *questions: Any, **more: Any) -> None:
+        self._vault.check_units(*questions, **more)
+
+    def of_some_units(self, measured: Any, right: Any, admit: Admit) -> Any:
+        """What is read, with the number of those who count as one more column."""
+        counted: list[int] = []
+
+        def watched(units: Sequence[str]) -> NDArray[np.bool_]:
+            admitted = admit(units)
+            counted.append(int(admitted.sum()))
+            return admitted
+
+        reading = self._vault.of_some_units(measured, right, watched)
+        self._kept.append(replace(reading, columns=(*reading.columns, np.array(counted))))
+        return reading
+
 
 def _columns(readings: Sequence[Reading]) -> list[Sequence[NDArray[Any]]]:
     return [reading.columns for reading in readings]
@@ -192,6 +210,7 @@ def _published(
     *,
     price: tuple[int, float] = (4, 1e-5),
     alone: bool = False,
+    max_steps: int | None = None,
 ) -> tuple[Pricing, list[Reading]]:
     """A series of a history in an analyst's name, one step for each state, and what was read for it."""
     kept: list[Reading] = []
@@ -204,7 +223,9 @@ def _published(
             session.as_analyst(name) as own,
         ):
             own.vault = cast("Vault", _Watched(own.vault, kept))
-            series = own.stream(text, start=_START, horizon=_HORIZON, epsilon=epsilon, delta=delta)
+            series = own.stream(
+                text, start=_START, horizon=_HORIZON, epsilon=epsilon, delta=delta, max_steps=max_steps
+            )
             end = _START + datetime.timedelta(days=step + 1)
             series.advance(now=datetime.datetime.combine(end, datetime.time(), datetime.UTC))
     return series.pricing, kept
@@ -252,6 +273,13 @@ def _series() -> tuple[SeriesExample, ...]:
             PrivacyUnit("person", max_rows=1, window=2, time="day"),
             nothing,
             ((), (), two_days, two_days),
+        ),
+        SeriesExample(
+            "series: somebody who is erased and comes again, in two steps",
+            PrivacyUnit("person", max_rows=1),
+            nothing,
+            (always, (), always, always),
+            max_steps=2,
         ),
         FoundExample(
             "series: somebody alone in a clinic that nobody knew",

@@ -39,6 +39,7 @@ class Series:
             of=wanted.of,  # type: ignore[arg-type]
             window=wanted.window,
             zone=wanted.zone,
+            max_steps=wanted.max_steps,
         )
         pricing = self._stream.pricing
         self.dataset = session.dataset_of(pricing.plan.report).name
@@ -64,10 +65,7 @@ class Series:
         """Say what is going to be paid, and refuse what could not be answered."""
         if self._paid or not self.over:
             return
-        pricing = self._stream.pricing
-        for step in (0, pricing.horizon - 1):
-            questions = pricing.step_plan(step).recipe.questions
-            self.session.vault.check(questions, pricing.plan.rows, windows=self._stream.windows)
+        self._stream.check()
         due.expect_debit(self._stream.loss, self._stream.windows)
 
     def paid_in(self, step: int) -> Windows | None:
@@ -105,7 +103,7 @@ class Series:
             epsilon=stream.epsilon if many else Fraction(0),
             delta=stream.delta if many else Fraction(0),
             receipts=() if stream.receipt is None else (stream.receipt.number,),
-            protects=f"{unit}, which is {steps}",
+            protects=f"{unit}, which {'is' if pricing.most is None else 'counts'} {steps}",
             price=f"{price}, once for all {wanted.horizon} steps",
             method=f"Gaussian, which hangs together over the steps ({pricing.choice})",
             columns=pricing.quote.estimands,

@@ -41,6 +41,7 @@ KEYS: dict[str, dict[str, str]] = {
         "of": '"running" (the default), "window" or "steps": what its numbers are',
         "window": 'for "window": over how many steps they go',
         "zone": 'the time zone in which a step ends ("UTC")',
+        "max_steps": "in how many steps a unit counts: the first in which it has rows; in all unless given",
     },
     "question": {
         "name": "of its files",
@@ -52,7 +53,7 @@ KEYS: dict[str, dict[str, str]] = {
         "zone": 'the time zone in which a window ends ("UTC")',
     },
 }
-_OPTIONAL = ("of", "window", "zone")
+_OPTIONAL = ("of", "window", "zone", "max_steps")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _OF = ("running", "window", "steps")
 
@@ -79,6 +80,7 @@ class Wanted:
         horizon: How many steps a series has at most.
         of: What the numbers of a series are.
         window: Over how many steps they go.
+        max_steps: In how many steps of a series a unit counts; None: in all of them.
     """
 
     kind: Kind
@@ -92,6 +94,7 @@ class Wanted:
     horizon: int = 0
     of: str = "running"
     window: int | None = None
+    max_steps: int | None = None
 
     @property
     def where(self) -> str:
@@ -110,7 +113,8 @@ class Wanted:
         }
         if self.kind == "question":
             return terms | {"every": self.every}
-        return terms | {"horizon": self.horizon, "of": self.of, "window": self.window}
+        terms |= {"horizon": self.horizon, "of": self.of, "window": self.window}
+        return terms if self.max_steps is None else terms | {"max_steps": self.max_steps}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +236,7 @@ def _wanted(kind: Kind, entry: Mapping[str, Any], place: int) -> Wanted:
             horizon=as_integer(entry["horizon"], "horizon") if kind == "series" else 0,
             of=_one_of(entry.get("of", "running"), "of", _OF, where),
             window=as_integer(entry["window"], "window") if "window" in entry else None,
+            max_steps=as_integer(entry["max_steps"], "max_steps") if "max_steps" in entry else None,
         )
 
 

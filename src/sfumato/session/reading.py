@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,15 +24,27 @@ from sfumato.numeric.columns import (
 )
 from sfumato.plan.questions.found import Found
 from sfumato.plan.questions.others import Line, places_in, shelf_of
-from sfumato.sql.write.lower import CELL, UNITS, WEIGHTS
+from sfumato.sql.write.lower import CELL, UNIT, UNITS, WEIGHTS
 from sfumato.sql.write.moments import Term, pairs_of
-from sfumato.sql.write.rows import UNIT
 
 if TYPE_CHECKING:
     from sfumato.plan.questions.nodes import Measured
     from sfumato.schema import Kind
 
-__all__ = ["Reading", "RowsRead", "align", "moments_read", "on_lines", "reading", "rows_read"]
+__all__ = [
+    "Admit",
+    "Reading",
+    "RowsRead",
+    "align",
+    "moments_read",
+    "on_lines",
+    "reading",
+    "reading_of_some",
+    "rows_read",
+]
+
+Admit: TypeAlias = Callable[[Sequence[str]], NDArray[np.bool_]]
+"""Which of some units count, by their ids as text."""
 
 _LIMIT = 2**62  # sums below this fit, however floats round them
 
@@ -126,6 +138,48 @@ def reading(answer: pa.Table, measured: Measured, kinds: Sequence[Kind | None] =
     if any(measurement.kind == "cells" for measurement in measured.measurements):
         return Reading(measured.combinations, (), cells=_cells(answer, measured))
     return Reading(measured.combinations, align(answer, measured))
+
+
+def reading_of_some(
+    answer: pa.Table, measured: Measured, kinds: Sequence[Kind | None], admit: Admit
+) -> Reading:
+    """What the units that count add up to, of a statement with a line for each unit in a group.
+
+    Args:
+        answer: What the engine gave.
+        measured: The question.
+        kinds: Those of its keys.
+        admit: Is asked once, about each unit that has a line; one whose id has no text counts nowhere.
+
+    Privacy:
+        A unit that counts adds what it adds to the question itself, one that does not adds nothing: with
+        `admit` fixed, a unit moves the numbers by no more than the question's sensitivity.
+    """
+    owners = one_array(answer.column(UNIT)).dictionary_encode()
+    ids = owners.dictionary.to_pylist()
+    counts = np.append(admit(ids), False)  # the last is for a line without a unit
+    lines = counts[owners.indices.fill_null(len(ids)).to_numpy(zero_copy_only=False)]
+    some = reading(answer.filter(pa.array(lines)).drop_columns([UNIT]), measured, kinds)
+    return some if some.units is None else _by_group(some)
+
+
+def _by_group(some: Reading) -> Reading:
+    """The same with one line for each group, where there were several of one after the other."""
+    groups, units = [*some.groups], some.units
+    assert units is not None
+    ends = [i == 0 or not _alike(groups[i - 1], group) for i, group in enumerate(groups)]
+    rows = np.cumsum(ends, dtype=np.int64) - 1
+    size = sum(ends)
+    return Reading(
+        [group for group, first in zip(groups, ends, strict=True) if first],
+        tuple(_added(column, rows, size) for column in some.columns),
+        units=_added(units, rows, size),
+    )
+
+
+def _alike(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether two groups are one; a NaN is like itself."""
+    return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))
 
 
 def _timed(answer: pa.Table, kinds: Sequence[Kind | None]) -> pa.Table:

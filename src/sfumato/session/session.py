@@ -287,6 +287,7 @@ class Session(NotAList):
         of: Of = "running",
         window: int | None = None,
         zone: str = "UTC",
+        max_steps: int | None = None,
     ) -> Stream:
         """A series: the same question about each step of time, the whole of it paid for once.
 
@@ -310,6 +311,8 @@ class Session(NotAList):
                 or "steps". All three can be had of any series.
             window: Over how many steps those go.
             zone: The time zone in which a step of dates ends; of timestamps it ends in UTC.
+            max_steps: In how many steps one unit counts: the first in which it has rows. The noise is for so
+                many then. By default it counts in all of them.
 
         Nothing is spent before the first `advance`. The same series again, also in another process, goes on
         where it is.
@@ -331,6 +334,7 @@ class Session(NotAList):
             of=of,
             window=window,
             zone=zone,
+            max_steps=max_steps,
         )
 
     def table(self, name: str) -> Selection[Query]:

@@ -16,7 +16,7 @@ from sfumato.plan.prices.bundle import fingerprint_of
 from sfumato.plan.questions.relations import source_facts
 from sfumato.plan.questions.sources import tables_of
 from sfumato.schema import PrivateTable
-from sfumato.session.reading import Reading, RowsRead, moments_read, reading, rows_read
+from sfumato.session.reading import Reading, RowsRead, moments_read, reading, reading_of_some, rows_read
 from sfumato.sql.write.lower import lower
 from sfumato.sql.write.moments import Term, lower_moments
 from sfumato.sql.write.ranks import guard
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from sfumato.plan.questions.relations import Rows
     from sfumato.plan.questions.spread import Spread
     from sfumato.schema import Kind, Windows
+    from sfumato.session.reading import Admit
 
-__all__ = ["Vault", "moments_fingerprint", "rows_fingerprint"]
+__all__ = ["Vault", "moments_fingerprint", "rows_fingerprint", "units_fingerprint"]
 
 T = TypeVar("T")
 
@@ -143,6 +144,36 @@ class Vault:
         # cannot, all groups are read and those that were not selected are dropped.
         closed = _closed(measured, over)
         return self._read(closed if _can_be_written(over) else measured, place, closed, windows=windows)
+
+    def of_some_units(self, measured: Measured, right: Right, admit: Admit) -> Reading:
+        """The exact integers of a question over some of its units: one statement, a line for each of them.
+
+        Args:
+            measured: The question.
+            right: One to `units_fingerprint` of it; a right to its sums opens no lines of units.
+            admit: Which units count, of those that have lines.
+
+        Raises:
+            AccessDenied: for a right to something else, or one that was used for this before.
+            EngineFailed: if the engine cannot finish; the price stays paid.
+        """
+        if not isinstance(right, Right):
+            raise AccessDenied(_NO_RECEIPT)
+        right.use(units_fingerprint(measured))
+        windows = right.receipt.windows
+        return self._guarded(
+            measured,
+            lambda: self._units_statement(measured, windows),
+            lambda answer: reading_of_some(answer, measured, self.kinds(measured), admit),
+        )
+
+    def check_units(self, measured: Measured, windows: Windows | None = None) -> None:
+        """Make the statement that reads unit by unit without running it: what cannot be is refused unpaid.
+
+        Raises:
+            QueryRefused: if something has no form in the engine's language.
+        """
+        self._units_statement(measured, windows)
 
     def in_parts(
         self, questions: Sequence[Measured], right: Right, work: Work, schema: pa.Schema, folder: Path
@@ -283,6 +314,10 @@ class Vault:
         known = rows if rows is not None and plain else self._held_to(measured, windows)
         return lower(measured, known, dialect=self._dialect(measured), salt=salt, spread=spread)
 
+    def _units_statement(self, measured: Measured, windows: Windows | None) -> Any:
+        salt, tables = self._salts.get(measured.table, 0), self._held_to(measured, windows)
+        return lower(measured, tables, dialect=self._dialect(measured), salt=salt, by_unit=True)
+
     def _dialect(self, measured: Measured) -> Dialect:
         """The engine's, in which nothing chooses but what is on record."""
         dialect = self._engine.dialect
@@ -344,6 +379,11 @@ def rows_fingerprint(measured: Measured, complete: Sequence[int] = ()) -> str:
     """What the rows of a question are paid for as, which is not what its sums are."""
     with_all = f" with all of {sorted(complete)}" if complete else ""
     return hashlib.sha256(f"rows of {measured.fingerprint}{with_all}".encode()).hexdigest()
+
+
+def units_fingerprint(measured: Measured) -> str:
+    """What a question is paid for as where it is read unit by unit."""
+    return hashlib.sha256(f"units of {measured.fingerprint}".encode()).hexdigest()
 
 
 def moments_fingerprint(measured: Measured, terms: Sequence[Term], complete: Sequence[int] = ()) -> str:

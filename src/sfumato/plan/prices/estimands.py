@@ -11,6 +11,7 @@ from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.words import spoken
 from sfumato.plan.questions.aggregates import Estimator, statistic
 from sfumato.plan.questions.bounding import Scope
+from sfumato.plan.questions.bounding.base import several
 from sfumato.plan.questions.cut import Cut
 from sfumato.plan.questions.estimand import Estimand
 from sfumato.plan.questions.relations import substituted
@@ -75,11 +76,19 @@ def cuts(plan: Plan, more: Collection[str] = ()) -> tuple[Cut, ...]:
 
 def aggregate_estimands(plan: Plan) -> tuple[Estimand, ...]:
     """What each aggregate of the report estimates, as it is measured."""
-    recipe, phrases = plan.recipe, []
-    for call, aggregate in zip(plan.report.child.aggregates, recipe.aggregates, strict=True):
+    recipe, node, phrases = plan.recipe, plan.report.child, list[Estimand]()
+    for call, aggregate in zip(node.aggregates, recipe.aggregates, strict=True):
         measured = recipe.measured
         if isinstance(aggregate, Slot) and aggregate.extra >= 0:
             measured = recipe.extras[aggregate.extra].measured
         scope = Scope(spoken(measured.unit, plan.rows), bool(measured.keys), measured.groups)
-        phrases.append(statistic(call.function).estimand(call, scope, measured.bounding))
+        phrase = statistic(call.function).estimand(call, scope, measured.bounding)
+        phrases.append(phrase if node.steps is None else _in_few(phrase, node.steps, scope.whose))
     return tuple(phrases)
+
+
+def _in_few(phrase: Estimand, steps: int, whose: str) -> Estimand:
+    """What is estimated where a unit counts in few steps of a series."""
+    first = f"first {several(steps, 'step')}"
+    limit = f"{phrase.limit}, in their {first}" if phrase.limit else f"in the {first} of each {whose}"
+    return replace(phrase, limit=limit)

@@ -104,6 +104,7 @@ class Aggregate:
         levels: Which of the keys each grouping set has (ROLLUP, CUBE); empty: all of them, in one level.
         touched: Whether the share of units that were clamped or cut is measured too.
         counted: Whether numbers of units are measured for themselves where groups are found by them.
+        steps: Of a series, in how many of its steps a unit counts; None: in all in which it has rows.
     """
 
     child: Source | Where
@@ -115,6 +116,7 @@ class Aggregate:
     levels: tuple[tuple[int, ...], ...] = ()
     touched: bool = False
     counted: bool = False
+    steps: int | None = None
 
     @property
     def source(self) -> Source:

@@ -18,6 +18,7 @@ from sfumato.continual import Continual, Course
 from sfumato.errors import LedgerUnusable
 from sfumato.session.columnar import key_of_plain, plain_key
 from sfumato.session.series.finding import Finding, Group, name_of, placed
+from sfumato.session.series.roster import Roster
 
 if TYPE_CHECKING:
     from sfumato.session.reading import Reading
@@ -38,12 +39,15 @@ class Point:
         salt: What its noise depends on beside the secret; it says nothing to whoever has not the secret.
         state: What the noise has come to, sealed; empty for most points.
         found: The groups that join the series with it, where groups are found; they come after the others.
+        roster: Who has counted in it, sealed, where units count in few steps. Then the last of `units` is the
+            number of them.
     """
 
     units: tuple[NDArray[np.int64], ...]
     salt: bytes
     state: bytes = b""
     found: tuple[Group, ...] = ()
+    roster: bytes = b""
 
     def to_bytes(self) -> bytes:
         """What `from_bytes` reads back."""
@@ -51,8 +55,10 @@ class Point:
         head: dict[str, Any] = {"format": _FORMAT, "salt": self.salt.hex(), "sizes": sizes}
         if self.found:
             head["found"] = [list(map(plain_key, group)) for group in self.found]
+        if self.roster:
+            head["roster"] = len(self.roster)
         body = b"".join(array.astype("<i8").tobytes() for array in self.units)
-        return json.dumps(head).encode() + b"\n" + body + self.state
+        return json.dumps(head).encode() + b"\n" + body + self.roster + self.state
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Point:
@@ -71,7 +77,8 @@ class Point:
                 units.append(np.frombuffer(rest[at : at + 8 * size], "<i8").astype(np.int64))
                 at += 8 * size
             found = tuple(tuple(map(key_of_plain, group)) for group in head.get("found", ()))
-            return cls(tuple(units), bytes.fromhex(head["salt"]), rest[at:], found)
+            end = at + head.get("roster", 0)
+            return cls(tuple(units), bytes.fromhex(head["salt"]), rest[end:], found, rest[at:end])
         except (ValueError, KeyError, TypeError):
             raise LedgerUnusable(
                 "A stored point was written by another version of Sfumato; upgrade to read it."
@@ -97,9 +104,19 @@ class Courses:
         secret: bytes,
         points: Sequence[Point] = (),
         finding: Finding | None = None,
+        most: int | None = None,
     ) -> None:
-        """At the point after those on record; `finding` is given where groups are not public."""
+        """At the point after those on record.
+
+        Args:
+            noises: Of each measurement; of how many units count after them, where units count in few steps.
+            secret: Of the series.
+            points: Those on record.
+            finding: How groups are found, where they are not public.
+            most: In how many steps a unit counts; None: in all that it has rows in.
+        """
         self._noises, self._secret, self._finding = noises, secret, finding
+        self.roster = None if most is None else Roster(secret, most)
         self._before = points[-1].salt if points else b""
         sealed = next((place for place in reversed(range(len(points))) if points[place].state), None)
         self._known: dict[str, int] = {}
@@ -107,9 +124,12 @@ class Courses:
         for point in points[0 if sealed is None else sealed + 1 :]:
             self._join(map(name_of, point.found))
             for course, units in zip(self._courses, point.units, strict=True):
-                if finding is not None:
+                if not course.mechanism.groups:
                     course.widen(units.size)
                 course.skip(salt=point.salt)
+        if self.roster is not None:
+            for point in points:
+                self.roster.follow(point.roster)
 
     def _new(self) -> list[Course]:
         return [noise.start(self._secret, measure=place) for place, noise in enumerate(self._noises)]
@@ -121,7 +141,12 @@ class Courses:
 
     def release(self, exact: Sequence[NDArray[Any]]) -> Point:
         """The next point, of the exact integers of each measurement."""
+        exact = self._with_units(exact)
         return self._released(exact, self._salt(self.next, exact))
+
+    def _with_units(self, exact: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The integers of a point with the number of those who count in it, where units count in few."""
+        return [*exact] if self.roster is None else [*exact, np.array([len(self.roster.now)])]
 
     def release_found(self, reading: Reading) -> Point:
         """The next point of a series whose groups are found: which join it now, and the numbers of all.
@@ -135,13 +160,15 @@ class Courses:
         assert reading.units is not None
         groups = self._finding.groups(reading)
         names = [name_of(group) for group in groups]
-        salt = self._salt(self.next, [np.array(names, object), reading.units, *reading.columns])
+        whole = self._with_units([np.array(names, object), reading.units, *reading.columns])
+        salt = self._salt(self.next, whole)
         key = hmac.new(self._secret, b"groups " + salt, hashlib.sha256).digest()
         joined = self._finding.joining(names, reading.units, self._known, key).tolist()
         self._join(names[row] for row in joined)
         for course in self._courses:
-            course.widen(len(self._known))
-        exact = [placed(column, names, self._known) for column in reading.columns]
+            if not course.mechanism.groups:
+                course.widen(len(self._known))
+        exact = self._with_units([placed(column, names, self._known) for column in reading.columns])
         return self._released(exact, salt, tuple(groups[row] for row in joined))
 
     def _join(self, names: Iterable[str]) -> None:
@@ -155,7 +182,16 @@ class Courses:
             course.release(values, at=step, salt=salt)
             for course, values in zip(self._courses, exact, strict=True)
         )
-        return Point(units, salt, self._sealed() if (step + 1) % _EVERY == 0 else b"", found)
+        state = self._sealed() if (step + 1) % _EVERY == 0 else b""
+        return Point(units, salt, state, found, self._rostered(units))
+
+    def _rostered(self, units: Sequence[NDArray[np.int64]]) -> bytes:
+        """Who counts in the point, sealed; empty where units count in all of their steps."""
+        if self.roster is None:
+            return b""
+        noise = self._noises[-1]
+        noisy = float(noise.floats(units[-1])[0])
+        return self.roster.closed(noisy, noise.deviation(np.ones(1)))
 
     def _salt(self, step: int, exact: Sequence[NDArray[Any]]) -> bytes:
         digest = hmac.new(self._secret, f"salt {step}\n".encode() + self._before, hashlib.sha256)

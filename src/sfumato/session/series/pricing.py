@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -26,6 +27,7 @@ from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.plan.questions.windowing import is_shifted, is_time_of
 from sfumato.session.series.calendar import Calendar, calendar_of, every_of, meets
 from sfumato.session.series.finding import Finding
+from sfumato.session.series.roster import hiding
 
 if TYPE_CHECKING:
     from sfumato.plan.expressions.tree import Expression
@@ -47,6 +49,8 @@ __all__ = [
 ]
 
 Of: TypeAlias = Literal["running", "window", "steps"]
+
+_HIDING = Fraction(1, 128)  # of the price of the numbers, where units count in few steps
 
 
 def time_key(plan: Plan) -> int:
@@ -96,8 +100,15 @@ def stepped(plan: Plan, place: int, calendar: Calendar, step: int) -> Plan:
     return plan.asking(keys=keys, child=Where(node.source, within), counted=True)
 
 
-def steps_of(unit: PrivacyUnit, time: Expression, every: str, horizon: int, kind: Kind | None = None) -> int:
-    """In how many steps one unit can be, at most.
+def steps_of(
+    unit: PrivacyUnit,
+    time: Expression,
+    every: str,
+    horizon: int,
+    kind: Kind | None = None,
+    most: int | None = None,
+) -> int:
+    """In how many steps one unit can count, at most.
 
     Args:
         unit: Whose privacy is protected.
@@ -105,6 +116,7 @@ def steps_of(unit: PrivacyUnit, time: Expression, every: str, horizon: int, kind
         every: How long steps are.
         horizon: How many there are.
         kind: Of the column that decides windows; None: not known.
+        most: In how many a unit counts, where that was said (`Roster`); None: in all that it has rows in.
 
     Privacy:
         A row is in one step. The rows of a unit's window are in the steps that meet the window, if both are
@@ -114,21 +126,28 @@ def steps_of(unit: PrivacyUnit, time: Expression, every: str, horizon: int, kind
     """
     if unit.is_row:
         return 1
+    least = horizon if most is None else min(most, horizon)
     if unit.window is None or not is_time_of(unit, time):
-        return horizon
+        return least
     offsets = offsets_of(unit.zone) if is_shifted(unit, kind or "timestamp") else None
-    return min(meets(unit.window, every, offsets), horizon)
+    return min(meets(unit.window, every, offsets), least)
 
 
 def touches_of(
-    unit: PrivacyUnit, time: Expression, every: str, horizon: int, kind: Kind | None = None
+    unit: PrivacyUnit,
+    time: Expression,
+    every: str,
+    horizon: int,
+    kind: Kind | None = None,
+    most: int | None = None,
 ) -> int:
     """In how many steps neighbours can differ, at most.
 
     Privacy:
-        Those that one unit can be in (`steps_of`); where one unit takes the place of another, steps of both.
+        Those that one unit can count in (`steps_of`); where one unit takes the place of another, those of
+        both.
     """
-    one = steps_of(unit, time, every, horizon, kind)
+    one = steps_of(unit, time, every, horizon, kind, most)
     return min(2 * one if is_exchange(unit) else one, horizon)
 
 
@@ -163,6 +182,7 @@ class Pricing:
         length: Over how many steps those totals go; None: over all so far.
         quote: Of the first step, at the price of all of them.
         choice: How the noise of the steps hangs together.
+        most: In how many steps a unit counts: the first in which it has rows; None: in all of them.
     """
 
     plan: Plan
@@ -173,6 +193,7 @@ class Pricing:
     length: int | None
     quote: Quote
     choice: Choice
+    most: int | None = None
 
     @cached_property
     def noises(self) -> tuple[Continual, ...]:
@@ -183,7 +204,8 @@ class Pricing:
             price, for the most that a unit moves it within one step (`plan.questions.sensitivity`) and for as
             many steps as a unit can be in (`touches_of`); ρ adds up over measurements, as in `price`. Groups
             that are found have noise from the step on in which they are, and one unit moves no more of them
-            than it can be in, over all steps (`plan.prices.bundle`).
+            than it can be in, over all steps (`plan.prices.bundle`). Where units count in few steps, a small
+            part of each price is for hiding how many do (`hiding`).
         """
         mechanisms, finding = self.quote.mechanisms, self.finding
         assert all(isinstance(mechanism, Gaussian) for mechanism in mechanisms)
@@ -194,7 +216,7 @@ class Pricing:
         return tuple(
             Continual(
                 self.choice.plan,
-                rho=mechanism.rho,
+                rho=mechanism.rho if self.most is None else mechanism.rho * (1 - _HIDING),
                 sensitivity=mechanism.sensitivity,
                 groups=groups,
                 moved=moved,
@@ -202,6 +224,27 @@ class Pricing:
             for mechanism in mechanisms
             if isinstance(mechanism, Gaussian)
         )
+
+    @cached_property
+    def hiding(self) -> Continual | None:
+        """The noise of how many units count in each step, where they count in few; None: they do in all.
+
+        Privacy:
+            Claim: with `noises`, ρ adds up to that of `quote.loss`. One unit changes the number by 1, in as
+            many steps as it counts in.
+        """
+        if self.most is None:
+            return None
+        price = sum(
+            (mechanism.rho for mechanism in self.quote.mechanisms if isinstance(mechanism, Gaussian)),
+            Fraction(0),
+        )
+        return hiding(self.horizon, self.choice.plan.touches, price * _HIDING)
+
+    @property
+    def streams(self) -> tuple[Continual, ...]:
+        """All noise of a point: that of its numbers, and of how many units count."""
+        return self.noises if self.hiding is None else (*self.noises, self.hiding)
 
     @cached_property
     def finding(self) -> Finding | None:
@@ -223,6 +266,7 @@ class Pricing:
             [self.of, self.length],
             self.choice.plan.touches,
         ]
+        facts += [] if self.most is None else [f"first {self.most} steps of a unit"]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
     def on_record(self, plan: Mapping[str, Any]) -> Pricing:
@@ -236,7 +280,7 @@ class Pricing:
     @property
     def noise(self) -> str:
         """A digest of all that decides the noise, but the secret."""
-        told = [noise.fingerprint for noise in self.noises]
+        told = [noise.fingerprint for noise in self.streams]
         if self.finding is not None:
             told.append(repr(self.finding.selection))
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()

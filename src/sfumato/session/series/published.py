@@ -21,6 +21,7 @@ from sfumato.numeric.exact import Rational, as_integer
 from sfumato.plan.expressions.names import NotAList
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.questions.bounding.base import several
 from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.render import definitions, shown
 from sfumato.session.payload import Answer
@@ -223,10 +224,10 @@ class Published(NotAList):
     def _sums(self, of: Of, length: int | None) -> Iterator[list[NDArray[Any]]]:
         """The totals at each step, each made from the one before it."""
         reach = None if of == "running" else 1 if of == "steps" else length
-        totals = [np.zeros(0, object) for _ in self._points[0].units]
+        totals = [np.zeros(0, object) for _ in self.pricing.noises]
         for at, point in enumerate(self._points):
             gone = None if reach is None or at < reach else self._points[at - reach]
-            for place, units in enumerate(point.units):
+            for place, units in enumerate(point.units[: len(totals)]):
                 total = units.astype(object)
                 total[: totals[place].size] += totals[place]
                 if gone is not None:
@@ -241,13 +242,25 @@ class Published(NotAList):
 
     def _meaning(self, of: Of, length: int | None) -> str:
         first, every = self.pricing.calendar.spoken(0), self.pricing.calendar.every
+        few = self._few_in_words()
         if of == "steps":
-            return "Each step by itself, as its rows were when it was published."
+            return f"Each step by itself, as its rows were when it was published.{few}"
         over = f"from {first} on" if of == "running" else f"over the last {length} steps ({every}s)"
         later = "" if self.pricing.finding is None else " A group is counted from the step on that found it."
         return (
             f"Totals {over}: rows as they were when each step was published, within the limits of one step."
-            f"{later}"
+            f"{later}{few}"
+        )
+
+    def _few_in_words(self) -> str:
+        """What of a unit is left out where it counts in few steps; empty where it counts in all."""
+        most = self.pricing.most
+        if most is None:
+            return ""
+        whose, first = self.pricing.plan.rows.unit.column, several(most, "step")
+        return (
+            f" Each {whose} counts in the first {first} in which they have rows, and in none after: later "
+            "points count newcomers above all."
         )
 
     def table(
@@ -343,19 +356,22 @@ class Published(NotAList):
         touches = pricing.choice.plan.touches
         calendar, last = pricing.calendar, pricing.horizon - 1
         both = ", with the one in its place" if is_exchange(unit) else ""
+        counts = "is" if pricing.most is None else "counts"
         about = (
-            "in one step"
+            f"{counts} in one step"
             if touches == 1
-            else f"in up to {touches} steps{both}, and the noise is for all of them"
+            else f"{counts} in up to {touches} steps{both}, and the noise is for all of them"
         )
         ends = f"{calendar.spoken(0)} to {calendar.spoken(last)}"
         price = f"epsilon {shown(float(self.epsilon))}, delta {shown(float(self.delta))}"
         lines = {
             "series": f"{pricing.horizon} steps ({calendar.every}), {ends}",
             "price": f"{price}, once for all points",
-            "protects": f"{unit}, which is {about}",
+            "protects": f"{unit}, which {about}",
             "noise": str(pricing.choice),
         }
+        if pricing.most is not None:
+            lines["counts"] = self._few_in_words().strip()
         if pricing.finding is not None:
             lines["groups"] = _found_in_words(pricing.finding, pricing.plan.rows.owner or "row", self.epsilon)
         for of, length in (("steps", None), (pricing.of, pricing.length)):

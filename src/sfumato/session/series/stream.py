@@ -27,6 +27,7 @@ from sfumato.session.series.pricing import (
 from sfumato.session.series.published import Published
 from sfumato.session.series.record import OnRecord
 from sfumato.session.states import state_of
+from sfumato.session.vault import units_fingerprint
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
@@ -49,6 +50,7 @@ def opened(
     of: Of,
     window: int | None,
     zone: str,
+    max_steps: int | None,
 ) -> Stream:
     """The series of a question: as it is on record, or new and unpaid; see `Session.stream`."""
     if query.explain:
@@ -75,7 +77,10 @@ def opened(
         refuse_zone(zone, report.child.source, [time], session.tables)
     unit, columns = plan.rows.unit, plan.rows.columns
     kind = columns[unit.time].kind if unit.time is not None and unit.time in columns else None
-    facts = unit, time, calendar.every, steps, kind
+    most = None if max_steps is None else as_integer(max_steps, "max_steps")
+    if most is not None and unit.is_row:
+        raise InvalidParameter("Each row is in one step: leave max_steps out, or name a unit with many rows.")
+    facts = unit, time, calendar.every, steps, kind, most
     choice, inside = choice_of(touches_of(*facts), steps, of, window), steps_of(*facts)
     named = delta is not None or query.names_delta
     if not named and not session.dataset_of(report).budget.delta:
@@ -83,6 +88,7 @@ def opened(
             "The noise of a series needs a delta, and the budget has none: have one added, such as 1e-6."
         )
     windows = windows_met(session, plan, place, calendar, steps)
+    plan = plan.asking(steps=most)
     first = query.about(stepped(plan, place, calendar, 0), windows)
 
     def quoted(paid: Rational | None) -> Quote:
@@ -94,7 +100,7 @@ def opened(
             "A series is of counts, sums and what follows from them, such as averages.",
             "Leave quantiles, COUNT(DISTINCT …), extremes and shares of units that limits touch out.",
         )
-    pricing = Pricing(plan, place, calendar, steps, of, window, quote, choice)
+    pricing = Pricing(plan, place, calendar, steps, of, window, quote, choice, most)
     if named:
         return Stream(session, query.text or "", pricing, windows=windows)
     return Stream(
@@ -256,13 +262,24 @@ class Stream(Published):
                 f"The first step, {calendar.spoken(0)}, is not over yet; nothing was read or spent."
             )
 
+    def check(self) -> None:
+        """Make the statements of the first and the last step, so that what cannot be asked is refused unpaid.
+
+        Raises:
+            QueryRefused: if something has no form in the engine's language.
+        """
+        vault, pricing = self._session.vault, self.pricing
+        for step in (0, self.horizon - 1):
+            questions = pricing.step_plan(step).recipe.questions
+            vault.check(questions, pricing.plan.rows, windows=self.windows)
+            if pricing.most is not None:
+                vault.check_units(questions[0], self.windows)
+
     def _pay(self) -> None:
         if self.receipt is not None:
             return
         session, pricing = self._session, self.pricing
-        for step in (0, self.horizon - 1):
-            questions = pricing.step_plan(step).recipe.questions
-            session.vault.check(questions, pricing.plan.rows, windows=self.windows)
+        self.check()
         quote = pricing.quote
         unnamed = () if self._at_delta is None else ("delta",)
         table, about = quote.measured.table, state_of(session.tables, quote.measured.table)
@@ -278,7 +295,8 @@ class Stream(Published):
                 "zone": pricing.calendar.zone,
                 "noise": pricing.noise,
                 "plan": pricing.choice.plan.record(),
-            },
+            }
+            | ({} if pricing.most is None else {"max_steps": pricing.most}),
             points=self.horizon,
             windows=self.windows,
             known=session.dataset_of(pricing.plan.report),
@@ -290,18 +308,27 @@ class Stream(Published):
         known = self._session.dataset_of(self.pricing.plan.report)
         if self._courses is None or self._courses.next != len(self._points):
             self._courses = Courses(
-                self.pricing.noises, series.secret(self.receipt), self._points, self.pricing.finding
+                self.pricing.streams,
+                series.secret(self.receipt),
+                self._points,
+                self.pricing.finding,
+                self.pricing.most,
             )
         for step in range(len(self._points), due):
             plan = self.pricing.step_plan(step)
-            questions = plan.recipe.questions
-            (question,) = questions
-            right = series.right(self.receipt, step, (question.fingerprint,), known=known)
+            (question,) = plan.recipe.questions
+            roster = self._courses.roster
+            reads = question.fingerprint if roster is None else units_fingerprint(question)
+            right = series.right(self.receipt, step, (reads,), known=known)
             try:
-                if self.pricing.finding is None:
-                    point = self._courses.release(vault.read(questions, right).columns)
+                if roster is None:
+                    reading = vault.read((question,), right)
                 else:
-                    point = self._courses.release_found(vault.read(questions, right))
+                    reading = vault.of_some_units(question, right, roster.admit)
+                if self.pricing.finding is None:
+                    point = self._courses.release(reading.columns)
+                else:
+                    point = self._courses.release_found(reading)
                 series.record(right, step, point.to_bytes())
             except BaseException:
                 self._courses = None  # it may be a point ahead of the record

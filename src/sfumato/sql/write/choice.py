@@ -45,7 +45,7 @@ def by_choice(parts: Parts, salt: int, spread: Spread | None = None) -> exp.Sele
         found, which are public. So a unit's weights follow from its own rows, the salt and that list.
     """
     lines: list[exp.Expr] = []
-    shown: list[exp.Expr] = [*map(column, parts.keys)]
+    shown: list[exp.Expr] = [*map(column, parts.lines)]
     measures: list[exp.Expr] = []
     weight = parts.share(rows_in_group(parts.unit, keyed=bool(parts.keys)), column("n"))
     for i, measurement in enumerate(parts.measurements):
@@ -74,7 +74,7 @@ def by_choice(parts: Parts, salt: int, spread: Spread | None = None) -> exp.Sele
         shown.append(column(WEIGHTS))
         measures.append(named(parts.total(column(WEIGHTS)), WEIGHTS))
     chosen = picked(shown, pairs, "p") if shown else pairs
-    return grouped(parts.keys, measures).from_(subquery(chosen, "c"), copy=False)
+    return grouped(parts.lines, measures).from_(subquery(chosen, "c"), copy=False)
 
 
 def _contribution(measurement: Measurement, place: int, weight: exp.Expr, dialect: Dialect) -> exp.Expr:

@@ -12,6 +12,7 @@ a choice of groups       rows → (unit, group) pairs, ranked by a hash within t
 distinct values          rows → (unit, group, value) triples, ranked likewise → groups
 a prepared table         rows of low rank → groups
 … for its own grouping   rows of low rank in a group of low rank → groups
+unit by unit             any of these but that groups are those of one unit: what each unit adds to each group
 groups found by weight   … → (unit, group) pairs that count, with the weight of a unit in so many → groups
 ```
 """
@@ -33,10 +34,10 @@ from sfumato.plan.questions.spread import Spread
 from sfumato.schema import PrivateTable
 from sfumato.sql.write.choice import by_choice, by_values, weighed
 from sfumato.sql.write.fixed_point import fixed_point, is_present, weighted
-from sfumato.sql.write.parts import CELL, UNITS, WEIGHTS, Parts
+from sfumato.sql.write.parts import CELL, UNIT, UNITS, WEIGHTS, Parts
 from sfumato.sql.write.pieces import bigint, column, count, grouped, named, picked, quoted, subquery
 
-__all__ = ["CELL", "UNITS", "WEIGHTS", "lower"]
+__all__ = ["CELL", "UNIT", "UNITS", "WEIGHTS", "lower"]
 
 
 def lower(
@@ -46,6 +47,7 @@ def lower(
     *,
     salt: int = 0,
     spread: Spread | None = None,
+    by_unit: bool = False,
 ) -> exp.Select:
     """One SELECT with the columns `k0`, … and `m0`, …: exact integers, one row for each group that exists.
 
@@ -58,6 +60,8 @@ def lower(
         dialect: The engine's.
         salt: The key of the hash that chooses groups, of 63 bits.
         spread: How units weigh in groups that are found by weight, where they count in few groups.
+        by_unit: Whether a group has a line for each of its units, with the unit's id as text in `u`; what
+            they have adds up to what the group has.
 
     Privacy:
         Each way of bounding (`plan.questions.bounding`) has the part of a statement that its proof rests on,
@@ -70,7 +74,16 @@ def lower(
     """
     known = {tables.name: tables} if isinstance(tables, PrivateTable) else tables
     rows = known if isinstance(known, Rows) else rows_of(measured.rows, known)
-    parts = Parts(measured, rows, dialect)
+    parts = Parts(measured, rows, dialect, by_unit=by_unit)
+    select = _shaped(parts, measured, salt, spread)
+    if not by_unit:
+        return select
+    shown = [named(dialect.fill(dialect.shown, column(UNIT)), UNIT)]
+    return picked([*shown, *(column(each.alias_or_name) for each in select.selects[1:])], select, "y")
+
+
+def _shaped(parts: Parts, measured: Measured, salt: int, spread: Spread | None) -> exp.Select:
+    """The statement in the shape of the way of bounding."""
     if any(measurement.kind == "values" for measurement in measured.measurements):
         return by_values(parts, salt)
     if measured.unit.column is None:
@@ -90,10 +103,10 @@ def _by_rows(parts: Parts) -> exp.Select:
     """Each row is a unit, or has a rank that admits it, and has weight one."""
     measures = [named(parts.plain(measurement), f"m{i}") for i, measurement in enumerate(parts.measurements)]
     measures += [named(parts.units(), UNITS)] if parts.is_open else []
-    rows = parts.rows()
+    rows = parts.rows(units=parts.by_unit)
     if not rows.expressions:
         return rows.select(*measures, copy=False)
-    select = grouped(parts.keys, measures).from_(rows.subquery(quoted("r"), copy=False), copy=False)
+    select = grouped(parts.lines, measures).from_(rows.subquery(quoted("r"), copy=False), copy=False)
     if parts.typed_keys() and not parts.is_open:
         # A filter on the keys alone would be pushed into the scan, which doubles the cost of a plain count;
         # one that also reads an aggregate stays above the grouping, where there are few rows left.
@@ -168,7 +181,7 @@ def _by_weighted_rows(parts: Parts) -> exp.Select:
     weights = exp.Select().select(column("u"), weight, copy=False).from_(sizes, copy=False)
     weights = weights.group_by(column("u"), copy=False)
     rows = parts.rows(units=True, owned=False, listed=False).subquery(quoted("r"), copy=False)
-    select = grouped(parts.keys, measures).from_(rows, copy=False)
+    select = grouped(parts.lines, measures).from_(rows, copy=False)
     select = _join(select, weights.subquery(quoted("t"), copy=False))
     if parts.typed_keys() and not parts.is_open:
         select = select.having(parts.member(parts.typed_keys()), copy=False)
@@ -200,8 +213,9 @@ def _by_windowed_rows(parts: Parts) -> exp.Select:
     rows = picked(lines, parts.rows(units=True), "s")
     names = [part.alias_or_name for part in lines[1:]]
     size = exp.Window(this=count(), partition_by=[column("u")])
-    shares = [*map(column, names), named(parts.share(parts.unit.max_rows, size), "w")]
-    return grouped(parts.keys, measures).from_(subquery(picked(shares, rows, "t"), "r"), copy=False)
+    kept = ["u", *names] if parts.by_unit else names
+    shares = [*map(column, kept), named(parts.share(parts.unit.max_rows, size), "w")]
+    return grouped(parts.lines, measures).from_(subquery(picked(shares, rows, "t"), "r"), copy=False)
 
 
 def _weighted_row(measurement: Measurement, parts: Parts) -> exp.Expr:
@@ -245,7 +259,7 @@ def _by_pairs(parts: Parts) -> exp.Select:
     pairs = pairs.group_by(column("u"), *map(column, parts.keys), copy=False)
     units = exp.Select().select(*shares, copy=False).from_(exp.Table(this=quoted("p")), copy=False)
     units = units.group_by(column("u"), copy=False)
-    select = grouped(parts.keys, measures).from_(exp.Table(this=quoted("p")), copy=False)
+    select = grouped(parts.lines, measures).from_(exp.Table(this=quoted("p")), copy=False)
     return _join(select, units.subquery(quoted("t"), copy=False)).with_(
         quoted("p"), as_=pairs, materialized=parts.dialect.materialised or None, copy=False
     )

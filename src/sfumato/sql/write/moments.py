@@ -11,8 +11,9 @@ from sqlglot import exp
 from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.nodes import Measured
+from sfumato.sql.write.parts import UNIT
 from sfumato.sql.write.pieces import bigint, column, count, named, number, picked, quoted, share, total
-from sfumato.sql.write.rows import UNIT, complete_lines
+from sfumato.sql.write.rows import complete_lines
 
 __all__ = ["LARGEST", "Term", "lower_moments", "pairs_of"]
 

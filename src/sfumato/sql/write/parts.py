@@ -22,10 +22,12 @@ from sfumato.sql.write.ranks import keys_of
 from sfumato.sql.write.sources import in_paid_windows, lower_source, timed_table, unit_in_window
 from sfumato.sql.write.typed import Typed, canonical, typed
 
-__all__ = ["CELL", "UNITS", "WEIGHTS", "Parts"]
+__all__ = ["CELL", "UNIT", "UNITS", "WEIGHTS", "Parts"]
 
 CELL = "cell"
 """The name of the column that holds the number of a cell."""
+UNIT = "u"
+"""The name of the column that holds the id of a unit."""
 UNITS = "s"
 """The name of the column that holds the number of units of a group."""
 WEIGHTS = "w"
@@ -39,10 +41,12 @@ class Parts:
         measurements: What is read for each group.
         unit: Whose privacy is protected.
         dialect: The engine's.
+        by_unit: Whether a group has a line for each of its units.
     """
 
-    def __init__(self, measured: Measured, rows: Rows, dialect: Dialect) -> None:
+    def __init__(self, measured: Measured, rows: Rows, dialect: Dialect, *, by_unit: bool = False) -> None:
         self.measurements, self.unit, self.dialect = measured.measurements, measured.unit, dialect
+        self.by_unit = by_unit
         columns = rows.columns
         # Where it is worked out for each row, that is after conditions have left out most of them.
         self._window = unit_in_window(measured.rows, rows.tables, dialect)
@@ -97,6 +101,11 @@ class Parts:
         """The names of the key columns; a cell is one more."""
         cell = [] if self._cell is None else [CELL]
         return [f"k{i}" for i in range(len(self._keys))] + cell
+
+    @property
+    def lines(self) -> list[str]:
+        """What a line of the result is about: a group, or a unit in it."""
+        return [UNIT, *self.keys] if self.by_unit else self.keys
 
     def rows(
         self,

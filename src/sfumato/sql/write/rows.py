@@ -13,13 +13,10 @@ from sfumato.errors import InvalidParameter
 from sfumato.plan.questions.nodes import Measured, Measurement
 from sfumato.plan.questions.relations import rows_of
 from sfumato.sql.write.fixed_point import fixed_point, is_present
-from sfumato.sql.write.parts import Parts
+from sfumato.sql.write.parts import UNIT, Parts
 from sfumato.sql.write.pieces import bigint, column, double, named, number, picked
 
-__all__ = ["AS_IT_IS", "AS_TEXT", "UNIT", "complete_lines", "lower_rows"]
-
-UNIT = "u"
-"""The name of the column that holds the number of the unit."""
+__all__ = ["AS_IT_IS", "AS_TEXT", "complete_lines", "lower_rows"]
 
 AS_IT_IS = "as it is"
 """The mark of a measurement whose numbers are read as doubles, without a clamp."""
