@@ -17,6 +17,7 @@ ALONE = {"records": False, "settings": {"steps": 60}}
 TASKS = {
     "sums": {"plant": "silent", "run": 3},
     "wrapped": {"wrapped": True},
+    "learned": {"learned": True},
     "noise": ALONE,
     "noise by each": ALONE | {"plant": "noise by each"},
     "noise by none": ALONE | {"plant": "noise by none"},
@@ -64,11 +65,16 @@ def test_sums_are_those_of_all_records(found):
 
 
 def test_parameters_are_the_same_to_the_last_bit(found):
-    for name in ("sums", "wrapped", "noise"):
+    for name in ("sums", "wrapped", "learned", "noise"):
         first, second = found[name]
         assert torch.equal(first["parameters"], second["parameters"])
         assert first["error"] == second["error"] == ""
         assert (first["given"] != 0).any()
+
+
+def test_a_clip_that_is_learned_is_the_same_in_all(found):
+    first, second = found["learned"]
+    assert first["clip"] == second["clip"] != 0.5
 
 
 def test_noise_is_added_once(found):

@@ -14,6 +14,7 @@ import sfumato as sf
 from sfumato.errors import SfumatoError
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.processes import Processes, Silent
+from sfumato.learn.torch.quantile import Quantile
 from sfumato.learn.torch.runs import private
 
 torch.set_num_threads(1)
@@ -46,6 +47,8 @@ def run_of(task, rank, ranks, **more):
         model = nn.parallel.DistributedDataParallel(model)
     elif ranks > 1:
         more["group"] = True
+    if task.get("learned"):
+        more["clip"] = Quantile(first=0.5)
     settings = {"epsilon": 1, "delta": 1e-5, "size": 24, "batch": 24, "steps": 8, "physical": 5, "clip": 0.5}
     optimizer = Watched(model.parameters(), 0.01)
     data = (given[own], target[own]) if task.get("records", True) else (given[:0], target[:0])
@@ -101,6 +104,7 @@ def perform(task, rank, ranks, kept):
             "taken": run.taken,
             "left": run.left,
             "noise": run.noise_multiplier,
+            "clip": run.clip,
             "parameters": torch.cat([each.detach().flatten() for each in model.parameters()]),
             "given": torch.stack(optimizer.given) if optimizer.given else None,
         }

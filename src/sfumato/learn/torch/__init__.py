@@ -24,15 +24,17 @@ if find_spec("torch") is None:
 
 if TYPE_CHECKING:
     from sfumato.learn.torch.objectives import cross_entropy, squared_error
+    from sfumato.learn.torch.quantile import Quantile
     from sfumato.learn.torch.runs import Private, private
     from sfumato.learn.torch.sampling import Poisson
 
 _HOMES = {
     "objectives": "cross_entropy squared_error",
+    "quantile": "Quantile",
     "runs": "Private private",
     "sampling": "Poisson",
 }
 
-__all__ = ["Poisson", "Private", "cross_entropy", "private", "squared_error"]
+__all__ = ["Poisson", "Private", "Quantile", "cross_entropy", "private", "squared_error"]
 
 __getattr__, __dir__ = lazy(globals(), _HOMES)

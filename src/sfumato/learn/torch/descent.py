@@ -14,6 +14,7 @@ from sfumato.learn.torch.engine import Engine, Grid
 from sfumato.learn.torch.law import SIGMA
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.processes import Processes, Silent
+from sfumato.learn.torch.quantile import Adaptive, Quantile
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
 from sfumato.learn.torch.sampling import Poisson
@@ -42,6 +43,7 @@ class Descent:
         amp: The short type that layers compute in, if any.
         compiled: Whether a pass is compiled.
         processes: Those that learn together, if there are several.
+        quantile: What the clip follows, if it is not to stay; it begins as `clip`.
 
     Privacy:
         Claim: a step shows the sum of cut gradients of a Poisson sample of records (of users, where `records`
@@ -51,7 +53,9 @@ class Descent:
         at most one step of it more in each of d numbers, √d steps in L2. One record more changes two passes
         at most, its own and that of the record whose place it takes: `bound.grid` leaves 2√d. The noise is
         that of a rounded Gaussian (`law`), and a rounded Gaussian added to whole numbers is the rounding of
-        their sum with a Gaussian. Sums are divided by the expected size of a batch, which is public.
+        their sum with a Gaussian. Where the clip follows a `quantile`, the step shows a noisy count as well,
+        and `sigma` is what both cost together (`quantile.Adaptive`). Sums are divided by the expected size
+        of a batch, which is public.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class Descent:
         amp: torch.dtype | None = None,
         compiled: bool = False,
         processes: Processes | None = None,
+        quantile: Quantile | None = None,
     ) -> None:
         trained = {id(each) for each in model.parameters() if each.requires_grad}
         held = [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
@@ -80,6 +85,11 @@ class Descent:
         self.model, self.optimizer, self.records, self.sampler = model, optimizer, records, sampler
         self.batch, self.physical = batch, physical
         self.numbers = sum(each.numel() for each in held)
+        device = next(model.parameters()).device
+        self.adaptive = None if quantile is None else Adaptive(quantile, sigma, batch, device)
+        if self.adaptive is not None:
+            sigma, objective = self.adaptive.sigma, self.adaptive.objective(objective)
+        self.sigma = sigma
         room = 2 * math.sqrt(self.numbers) * sigma / SIGMA
         if room > _MOST_FOR_GRID:
             raise InvalidParameter(
@@ -89,7 +99,15 @@ class Descent:
         engine = OfUsers if isinstance(records, Users) else Engine
         short = physical * SIGMA / sigma < _MOST_IN_32_BITS
         grid = Grid(self.step_of_grid, torch.int32 if short else torch.int64)
-        self.engine = engine(model, objective, Bound(clip, grid=room), grid=grid, amp=amp, compiled=compiled)
+        self.engine = engine(
+            model,
+            objective,
+            Bound(clip, grid=room),
+            grid=grid,
+            counted=quantile is not None,
+            amp=amp,
+            compiled=compiled,
+        )
         self._finished: Callable[[list[Tensor], Tensor], list[Tensor]] = self._gradients
         if compiled:
             self._finished = torch.compile(self._gradients, dynamic=False)
@@ -102,7 +120,8 @@ class Descent:
 
     def step(self) -> None:
         """One step; nothing of it is shown but the model."""
-        drawn, noise = self.sampler.draw(len(self.records)), self.noise.draw(self.numbers)
+        numbers = self.numbers + (self.adaptive is not None)
+        drawn, noise = self.sampler.draw(len(self.records)), self.noise.draw(numbers)
         sums: list[Tensor] | None = None
         passes = -(-max(len(drawn), 1) // self.physical)
         for batch in self.records.batches(drawn, self.physical, self.engine.device):
@@ -111,15 +130,32 @@ class Descent:
                 found = [each.to(torch.int64) for each in found]
             sums = found if sums is None else torch._foreach_add(sums, found)
         assert sums is not None
-        added = noise.values()
-        if self.processes is not None:
-            sums, added = self.processes.summed(sums, added), torch.zeros_like(added)
-        parameters = dict(self.model.named_parameters())
         with torch.no_grad():
-            for name, gradient in zip(self.engine.names, self._finished(sums, added), strict=True):
-                parameters[name].grad = gradient.to(parameters[name].dtype)
+            self._set(sums, noise.values())
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+
+    def _set(self, sums: list[Tensor], noise: Tensor) -> None:
+        """Gives the parameters their gradients, and the clip its next value."""
+        count, adaptive = None, self.adaptive
+        if adaptive is not None:
+            sums = [*sums[:-1], sums[-1].to(torch.int64) * adaptive.worth]
+        if self.processes is not None:
+            sums, noise = self.processes.summed(sums, noise), torch.zeros_like(noise)
+        if adaptive is not None:
+            sums, count = sums[:-1], int(sums[-1]) + int(noise[-1])
+        parameters, clips = dict(self.model.named_parameters()), self.clip / self.engine.bound.clip
+        for name, gradient in zip(
+            self.engine.names, self._finished(sums, noise[: self.numbers]), strict=True
+        ):
+            parameters[name].grad = (gradient if clips == 1 else gradient * clips).to(parameters[name].dtype)
+        if adaptive is not None and count is not None:
+            adaptive.follow(count)
+
+    @property
+    def clip(self) -> float:
+        """What a record's gradient is cut to in the next step."""
+        return self.engine.bound.clip if self.adaptive is None else self.adaptive.clip
 
     def _gradients(self, sums: list[Tensor], noise: Tensor) -> list[Tensor]:
         """What the optimizer is given: sums with noise, in steps of the grid, over the size of a batch."""
@@ -135,10 +171,16 @@ class Descent:
         return [each.data for each in (*self.model.parameters(), *self.model.buffers())]
 
     def state(self) -> dict[str, Any]:
-        """The model and the optimizer, as they are now."""
-        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        """The model, the optimizer and the clip, as they are now."""
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "clip": self.clip,
+        }
 
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from there."""
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
+        if self.adaptive is not None:
+            self.adaptive.move(float(state["clip"]))

@@ -13,6 +13,7 @@ from torch.nn.utils import stateless
 from sfumato.learn.torch.clipping import Bound, clipped
 from sfumato.learn.torch.forms import Form
 from sfumato.learn.torch.precision import precision_of
+from sfumato.learn.torch.quantile import below
 from sfumato.learn.torch.recording import Objective, Recorder
 
 __all__ = ["Engine", "Grid"]
@@ -44,6 +45,7 @@ class Engine:
         objective: From outputs and targets to a loss for each record.
         bound: What one record may move the sums by.
         grid: What sums are rounded to, if anything.
+        counted: Whether one more number is given: how many gradients are below the clip (`quantile.below`).
         amp: The short type that layers compute in, if any.
         compiled: Whether the whole pass is traced once and compiled.
     """
@@ -55,11 +57,12 @@ class Engine:
         bound: Bound,
         *,
         grid: Grid | None = None,
+        counted: bool = False,
         amp: torch.dtype | None = None,
         compiled: bool = False,
     ) -> None:
         self.recorder, self.objective, self.bound, self.grid = Recorder(model), objective, bound, grid
-        self.amp, self.compiled = amp, compiled
+        self.amp, self.compiled, self.counted = amp, compiled, counted
         first = next(model.parameters())
         self.device, self.kind = first.device, first.dtype
         self._ready = dict[Any, Callable[..., list[Tensor]]]()
@@ -91,13 +94,16 @@ class Engine:
             forms = self.forms(given, target)
         precision = precision_of(self.amp or self.kind, self.device)
         with torch.no_grad():
-            sums = clipped(forms, mask, self.bound, precision.given, precision.added).sums
+            cut = clipped(forms, mask, self.bound, precision.given, precision.added)
+            sums = cut.sums
             parameters = dict(self.recorder.model.named_parameters())
             found = [
                 sums[name] if name in sums else torch.zeros_like(parameters[name], dtype=torch.float64)
                 for name in self.names
             ]
-            return found if self.grid is None else [self.grid.whole(each) for each in found]
+            if self.grid is not None:
+                found = [self.grid.whole(each) for each in found]
+            return [*found, below(cut.factors, mask)] if self.counted else found
 
     def values(self) -> list[Tensor]:
         """All parameters, as a pass that is traced takes them."""

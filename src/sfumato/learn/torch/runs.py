@@ -20,6 +20,7 @@ from sfumato.learn.torch.law import DISTANCE
 from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.paying import Payer, all_taken
 from sfumato.learn.torch.processes import Processes
+from sfumato.learn.torch.quantile import Quantile
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
 from sfumato.learn.torch.sampling import Poisson
@@ -46,7 +47,7 @@ def private(
     batch: int,
     epochs: Rational | None = None,
     steps: int | None = None,
-    clip: Rational = 1,
+    clip: Rational | Quantile = 1,
     objective: Objective = cross_entropy,
     physical: int | None = None,
     example: tuple[Tensor, Tensor] | None = None,
@@ -78,7 +79,7 @@ def private(
         batch: The expected number of records of a step.
         epochs: How often each record is seen, on average; or `steps`.
         steps: How many steps.
-        clip: What one record's gradient is cut to, in L2.
+        clip: What one record's gradient is cut to, in L2; a `Quantile` learns it, for the same price.
         objective: From outputs and targets to a loss for each record.
         physical: How many records pass at once; a draw of more takes several passes. By default few draws do.
         example: For a data set, one made-up record.
@@ -121,7 +122,8 @@ def private(
         Poisson(rate, count),
         sum(each.numel() for each in model.parameters() if each.requires_grad),
     )
-    missing = DISTANCE * numbers * count
+    quantile = clip if isinstance(clip, Quantile) else None
+    missing = DISTANCE * (numbers + (quantile is not None)) * count
     if missing * 2 > price[1]:
         raise InvalidParameter(
             f"delta must be at least {float(2 * missing):.1e} for so many numbers and steps."
@@ -136,13 +138,14 @@ def private(
         _records(data, example, users, records_each),
         sampler,
         sigma=sigma,
-        clip=float(positive(clip, "clip")),
+        clip=float(positive(clip.first if isinstance(clip, Quantile) else clip, "clip")),
         batch=expected,
         physical=as_integer(physical or _pass(own, rate), "physical"),
         objective=objective,
         amp=amp,
         compiled=device.type != "cpu" if compiled is None else compiled,
         processes=processes,
+        quantile=quantile,
     )
     pays = ledger is not None and (processes is None or processes.first)
     payer = Payer(ledger, dataset, analyst, block or max(1, count // _PARTS)) if pays and ledger else None
@@ -164,7 +167,7 @@ class Private:
         epsilon: What all steps cost together.
         delta: Likewise.
         sampler: Which records a step sees.
-        noise_multiplier: The noise, in clips.
+        noise_multiplier: The noise that a step is paid with, in clips.
         taken: How many steps this object has run, those of a checkpoint included.
 
     Privacy:
@@ -210,11 +213,6 @@ class Private:
         return self._descent.batch
 
     @property
-    def clip(self) -> float:
-        """What one record may move a step's sum by."""
-        return self._descent.engine.bound.clip
-
-    @property
     def steps(self) -> int:
         """How many steps are paid for in all."""
         return self.sampler.steps
@@ -223,6 +221,11 @@ class Private:
     def left(self) -> int:
         """How many steps can still be run."""
         return self.steps - self._ever if self._behind is None else self._ahead + self._behind
+
+    @property
+    def clip(self) -> float:
+        """What one record may move the next step's sum by; where it is learned, it was paid for."""
+        return self._descent.clip
 
     def step(self) -> None:
         """One step, paid for.
@@ -298,9 +301,11 @@ class Private:
     def _declared(self) -> dict[str, Any]:
         shapes = {name: list(each.shape) for name, each in self._descent.model.named_parameters()}
         bound, records = self._descent.engine.bound, self._descent.records
-        of_users = {"records_each": records.each} if isinstance(records, Users) else {}
+        more: dict[str, Any] = {"records_each": records.each} if isinstance(records, Users) else {}
+        if self._descent.adaptive is not None:
+            more["quantile"] = self._descent.adaptive.declared()
         return {
-            **of_users,
+            **more,
             "steps": self.steps,
             "rate": str(self.sampler.rate),
             "sigma": self.noise_multiplier,
