@@ -23,18 +23,29 @@ if find_spec("torch") is None:
     raise MissingExtra("Deep learning needs PyTorch: pip install 'sfumato[torch]'.")
 
 if TYPE_CHECKING:
-    from sfumato.learn.torch.objectives import cross_entropy, squared_error
+    from sfumato.learn.torch.named import Named
+    from sfumato.learn.torch.objectives import cross_entropy, next_token, squared_error
     from sfumato.learn.torch.quantile import Quantile
     from sfumato.learn.torch.runs import Private, private
     from sfumato.learn.torch.sampling import Poisson
 
 _HOMES = {
-    "objectives": "cross_entropy squared_error",
+    "named": "Named",
+    "objectives": "cross_entropy next_token squared_error",
     "quantile": "Quantile",
     "runs": "Private private",
     "sampling": "Poisson",
 }
 
-__all__ = ["Poisson", "Private", "Quantile", "cross_entropy", "private", "squared_error"]
+__all__ = [
+    "Named",
+    "Poisson",
+    "Private",
+    "Quantile",
+    "cross_entropy",
+    "next_token",
+    "private",
+    "squared_error",
+]
 
 __getattr__, __dir__ = lazy(globals(), _HOMES)

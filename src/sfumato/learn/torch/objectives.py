@@ -7,7 +7,7 @@ from typing import TypeAlias
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-__all__ = ["cross_entropy", "squared_error"]
+__all__ = ["cross_entropy", "next_token", "squared_error"]
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -34,3 +34,8 @@ def squared_error(out: Tensor, target: Tensor) -> Tensor:
     """Half the squared distance, summed over what a record has several of."""
     apart = (out.reshape(target.shape) - target).square() / 2
     return apart if apart.dim() == 1 else apart.flatten(1).sum(1)
+
+
+def next_token(out: Tensor, target: Tensor) -> Tensor:
+    """Of a causal language model: each place's logits against the label of the place after it."""
+    return cross_entropy(out[:, :-1], target[:, 1:])

@@ -76,7 +76,7 @@ class Recorder:
                     "The objective must give one loss for each record: leave the mean to the step."
                 )
             edges = [edge for use in tape.uses for edge in use.edges]
-            found = iter(torch.autograd.grad(losses.sum(), edges, allow_unused=True))
+            found = iter(torch.autograd.grad(losses.sum(), edges, allow_unused=True) if edges else ())
         listed = {name: list[Form]() for name in self.trained}
         with torch.no_grad():
             for use in tape.uses:
@@ -247,6 +247,11 @@ def refuse(layer: nn.Module, name: str) -> None:
     ):
         raise InvalidParameter(
             f"{_told(layer, name)} must have none of max_norm, scale_grad_by_freq and sparse."
+        )
+    if getattr(layer, "gradient_checkpointing", False):
+        raise InvalidParameter(
+            f"{_told(layer, name)} computes parts of a pass again in its backward pass, where they cannot be "
+            "watched: turn gradient checkpointing off, and give a smaller physical batch."
         )
     if _redraws(layer):
         raise InvalidParameter(

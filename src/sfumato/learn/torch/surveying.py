@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -82,19 +83,32 @@ def compare(
     """Refuses gradients that are not those of each record by itself."""
     trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
     records = len(batch[0])
-    sums = dict[str, list[Tensor]]()
+    sums, used = dict[str, list[Tensor]](), set[str]()
     for record in range(records):
         with torch.enable_grad():
             loss = objective(model(batch[0][record : record + 1]), batch[1][record : record + 1]).sum()
-        alone = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
+        wanted_of = list(trained.values()) if loss.requires_grad else []
+        alone = (
+            torch.autograd.grad(loss, wanted_of, allow_unused=True) if wanted_of else [None] * len(trained)
+        )
+        used |= {name for name, value in zip(trained, alone, strict=True) if value is not None}
         for name, value in zip(trained, alone, strict=True):
             sums.setdefault(name, []).append(torch.zeros_like(trained[name]) if value is None else value)
+    idle = [name for name in trained if name not in used]
+    if len(idle) == len(trained):
+        raise InvalidParameter("The model uses none of the parameters that are trained: is an adapter off?")
+    if idle:
+        warnings.warn(
+            f"The model does not use {', '.join(map(repr, idle[:5]))}: noise alone would move what has no "
+            "gradient. Freeze it with requires_grad_(False).",
+            stacklevel=2,
+        )
     weights = torch.arange(1, records + 1, device=batch[0].device).double()
     largest = max(float(value.abs().max()) for values in sums.values() for value in values)
     for name, values in sums.items():
         wanted = sum(weight * value.double() for weight, value in zip(weights, values, strict=True))
         allowed = _CLOSE * float(wanted.abs().max()) + _noise(trained[name]) * (largest + 1e-30)
-        if name not in found and float(wanted.abs().max()) > allowed:
+        if name not in found and wanted.any():
             raise InvalidParameter(
                 f"The parameter {name!r} is used past the layer that has it, and would never be trained: "
                 "freeze it, or call its layer."
