@@ -8,6 +8,7 @@ from a target to the noise. `unit_loss` is what a release cost one unit, for the
 from __future__ import annotations
 
 from sfumato.accounting._accountants import ACCOUNTANTS, Accountant, advanced, basic, compare, optimal
+from sfumato.accounting._allocation import allocation_multiplier
 from sfumato.accounting._calibrate import (
     calibrate,
     discrete_gaussian_variance,
@@ -32,6 +33,7 @@ __all__ = [
     "RenyiFilter",
     "Tally",
     "advanced",
+    "allocation_multiplier",
     "basic",
     "calibrate",
     "compare",

@@ -5,14 +5,15 @@
 | an ε, an (ε, δ), a ρ, a Rényi curve | `PureLoss`, `ApproximateLoss`, `ConcentratedLoss`, `RenyiLoss` |
 | its exact law | `LaplaceLoss`, `DiscreteLaplaceLoss`, `GaussianLoss`, `DiscreteGaussianLoss`,
 `ResponseLoss`, `BoundedRangeLoss` |
-| how it was put together | `ComposedLoss`, `SampledLoss`, `ExchangedSampleLoss`, `ParallelLoss`,
-`GroupLoss` |
+| how it was put together | `ComposedLoss`, `SampledLoss`, `ExchangedSampleLoss`, `AllocatedLoss`,
+`ParallelLoss`, `GroupLoss` |
 | whom it holds for | `AdjacentLoss` |
 """
 
 from __future__ import annotations
 
 from sfumato.loss.adjacent import AdjacentLoss
+from sfumato.loss.allocated import AllocatedLoss
 from sfumato.loss.approximate import ApproximateLoss, ConcentratedLoss, RenyiLoss
 from sfumato.loss.base import Adjacency, PrivacyLoss, Scheme
 from sfumato.loss.composed import NO_LOSS, ComposedLoss, compose
@@ -28,6 +29,7 @@ __all__ = [
     "NO_LOSS",
     "Adjacency",
     "AdjacentLoss",
+    "AllocatedLoss",
     "ApproximateLoss",
     "BoundedRangeLoss",
     "ComposedLoss",

@@ -200,7 +200,8 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
     def bracket(self, *, epsilon: Rational | None = None, delta: Rational | None = None) -> Bracket:
         """The two ends that were proven for δ at an ε, or for ε at a δ; the upper one is the answer.
 
-        The lower end is that of the pair that is composed; it is 0 where only a bound is known, not a pair.
+        The lower end is that of the pair that is composed, or of one that lies below where that is only a
+        bound (random allocation); it is 0 where no pair is known.
         """
         if (epsilon is None) == (delta is None):
             raise InvalidParameter("Give either epsilon or delta to read a bracket at.")
@@ -210,14 +211,19 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
             if upper == 0 or directions is None:
                 return Bracket(0.0, upper)
             at = min(float_up(as_fraction(epsilon, "epsilon")), _LARGEST)
-            bracket = compose.bracket_of_delta(directions, at, swapped=True)
+            bracket = compose.bracket_of_delta(self._beneath() or directions, at, swapped=True)
         else:
             assert delta is not None
             upper = self.epsilon(delta)
             if upper == 0 or directions is None:
                 return Bracket(0.0, upper)
-            bracket = compose.bracket_of_epsilon(directions, min(float_up(delta_of(delta)), 1 - 2.0**-53))
+            most = min(float_up(delta_of(delta)), 1 - 2.0**-53)
+            bracket = compose.bracket_of_epsilon(self._beneath() or directions, most)
         return Bracket(min(bracket.lower, upper), upper)
+
+    def _beneath(self) -> tuple[tuple[Term, ...], ...] | None:
+        """A pair that is nowhere above the mechanism's own, for the lower end of a bracket."""
+        return self.directions()
 
     @property
     def _paired(self) -> bool:
@@ -288,6 +294,12 @@ class PrivacyLoss(ABC):  # noqa: B024  (every method has a sound default; a subc
         from sfumato.loss.sampled import sampled
 
         return sampled(self, rate, scheme, adjacency)
+
+    def allocated(self, bins: int) -> PrivacyLoss:
+        """The loss of a round of `bins` releases, each unit in one of them by chance; see `AllocatedLoss`."""
+        from sfumato.loss.allocated import allocated
+
+        return allocated(self, bins)
 
     def law(self) -> LossLaw:
         """The law of the privacy loss itself, where it is known in a simple form; see `LossLaw`."""

@@ -190,9 +190,17 @@ class ComposedLoss(PrivacyLoss):
 
     def directions(self) -> tuple[tuple[Term, ...], ...] | None:
         """The terms of all parts in each direction; None if a part has none."""
+        return self._together(lambda part: part.directions())
+
+    def _beneath(self) -> tuple[tuple[Term, ...], ...] | None:
+        return self._together(lambda part: part._beneath())
+
+    def _together(
+        self, of: Callable[[PrivacyLoss], tuple[tuple[Term, ...], ...] | None]
+    ) -> tuple[tuple[Term, ...], ...] | None:
         known = []
         for part, count in self.parts:
-            ways = part.directions()
+            ways = of(part)
             if ways is None:
                 return None
             known.append((ways, count))

@@ -163,7 +163,7 @@ def sampled(
 
 def _holds_sample(loss: PrivacyLoss) -> bool:
     inside = [part for part, _ in loss.parts] if isinstance(loss, ComposedLoss) else [loss]
-    return any(part.wire.startswith("sampled") for part in inside)
+    return any(part.wire.startswith(("sampled", "allocated")) for part in inside)
 
 
 def _no_curve(loss: PrivacyLoss) -> UnsupportedLoss:
