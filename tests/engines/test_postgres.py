@@ -32,6 +32,7 @@ from sfumato.sql.write.expressions import lower_expression
 from sfumato.sql.write.pieces import column, count, named, select, table
 from sfumato.testing import exact
 from sfumato.testing.engines import engine_faults
+from transcripts import visits, wrong_lines
 
 SECRET = "canary-9931"
 ROWS = pa.table({"user": [1, 1, 2], "s": ["a", SECRET, "B"], "x": [1.5, 2.0, None]})
@@ -325,6 +326,10 @@ def test_a_session_pays_from_a_server():
         assert isinstance(session._engine, Postgres)
         session.sql("SELECT COUNT(*) AS n, SUM(x) AS s FROM t").release(epsilon=1)
         assert session.balance().spent == 1
+
+
+def test_the_transcript_of_the_documentation_is_what_is_printed():
+    assert wrong_lines("PostgreSQL", given(visits())) == []
 
 
 def test_cells_that_could_not_be_read_are_counted():

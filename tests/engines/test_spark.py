@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import decimal
+import itertools
 import math
 import os
 import random
@@ -26,7 +27,10 @@ from sqlglot import parse_one
 import sfumato as sf
 import spark
 from commands import invoke
+from every_type import arrow_columns
 from float_keys import compare_keys
+from native_columns import AS_ID, differences
+from native_columns import rows as columns_at_their_ends
 from neighbours import examine, examine_form
 from prepared_places import LAWS, DuckDBPlace, SparkPlace, portable_duckdb
 from prepared_places import made as to_folder
@@ -37,7 +41,7 @@ from same_questions import Compared, answer_of_no_groups, compare_prepared, comp
 from sfumato.cli import app
 from sfumato.dossier.unopened import Unopened
 from sfumato.engines import DuckDB, base, sources
-from sfumato.engines.base import UNIT_COLUMN
+from sfumato.engines.base import UNIT_COLUMN, pointer_column
 from sfumato.engines.dialect import DUCKDB, PORTABLE
 from sfumato.engines.prepare import prepare
 from sfumato.engines.prepared import salt_of
@@ -49,12 +53,15 @@ from sfumato.errors import EngineFailed, InvalidParameter, QueryRefused, SourceU
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.tree import Call, Column, literal
 from sfumato.session.drawing import Drawing
+from sfumato.sql.write import members
 from sfumato.sql.write.expressions import lower_expression
 from sfumato.sql.write.pieces import column, select
 from sfumato.sql.write.pieces import table as table_of
+from sfumato.sql.write.typed import Typed
 from sfumato.testing import check_engine, exact
 from sfumato.testing.calls import accepted, check, inside, nasty
 from sfumato.testing.engines import engine_faults
+from transcripts import visits, wrong_lines
 from unlucky import AsTheyAre, Broken, Unlucky
 from windows_of_time import check_held, check_windows
 from zones_of_time import check_zones
@@ -385,6 +392,148 @@ def test_no_row_makes_a_read_fail_and_what_does_not_fit_is_null(fresh):
         (2.0**63, None),
         (None, None),
     ]
+
+
+OTHERWISE = {
+    "words as timestamp", "moments as timestamp", "dictionary as timestamp", "moments as date",
+    "words as time", "moments as time", "dictionary as time",
+}  # fmt: skip
+"""Columns of text that it refuses, or of which it reads fewer spellings."""
+OTHER_IDS = {"decimal 38 38", "float", "double", "timestamp us", "timestamp us UTC", "timestamp s"}
+"""Ids of which some have another text, and so another digest."""
+
+
+@pytest.mark.parametrize("ids", [False, pytest.param(True, marks=pytest.mark.stats)])
+def test_columns_of_every_type_are_read_alike_at_their_ends(interpreted, ids):
+    found, failed = differences(interpreted, columns_at_their_ends(), ids=ids)
+    assert failed == []
+    assert found.keys() == OTHERWISE | ({f"{name} as {AS_ID}" for name in OTHER_IDS} if ids else set()), found
+    assert all(line.endswith(", None") for line in found["moments as date"])
+
+
+KINDS = ("integer", "float", "boolean", "text", "date", "timestamp", "time")
+
+
+@pytest.mark.parametrize("kind", ["arrow", "parquet"])
+def test_no_value_of_any_type_decides_whether_a_table_is_opened_or_read(interpreted, kind, tmp_path):
+    """Timestamps that no microsecond is of, decimals of too many digits, durations: declared and not."""
+    held = {name: cells for name, cells in arrow_columns().items() if name != "decimal256"}
+    if kind == "parquet":
+        lacking = ("timestamp s", "timestamp ns", "time", "duration", "halffloat", "broken")
+        held = {
+            name: cells
+            for name, cells in held.items()
+            if name.startswith("timestamp m") or not name.startswith(lacking)
+        }
+    source: Any = pa.table({"n": range(len(held["int64"])), **held})
+    if kind == "parquet":
+        pq.write_table(source, tmp_path / "all.parquet")
+        source = str(tmp_path / "all.parquet")
+    kinds = {name: views.kind_of(native) for name, native in interpreted._rows(source).natives.items()}
+    for declared in KINDS:
+        fits = views._FITTING[declared] - ({"text"} if declared in ("integer", "float") else set())
+        names = [name for name, its in kinds.items() if its in fits]
+        interpreted.attach("t", source, {"n": "integer", **dict.fromkeys(names, declared)})
+        read = interpreted.fetch(select([(name, column(name)) for name in names], table_of("t")))
+        assert (read.num_rows, read.num_columns > 5) == (7, True)
+    ids = [name for name in kinds if name.startswith(("timestamp s", "timestamp m", "decimal"))]
+    interpreted.attach("t", source, {"n": "integer"}, pointers=ids)
+    read = interpreted.fetch(select([(name, column(pointer_column(name))) for name in ids], table_of("t")))
+    assert read.num_rows == 7
+
+
+def test_values_that_may_have_become_one_are_no_ids(fresh):
+    for native in (pa.timestamp("ns"), pa.date64(), pa.dictionary(pa.int8(), pa.timestamp("ns"))):
+        rows = pa.table({"u": pa.nulls(1, native)})
+        fresh.attach("t", rows, {"u": "date"})
+        with pytest.raises(SourceUnusable, match="cannot be the ids of units"):
+            fresh.attach("t", rows, {}, unit="u")
+
+
+def test_moments_in_milliseconds_are_those_that_they_are(fresh, tmp_path):
+    cells = [0, 1709251198999, -1, 2**63 - 1, -(2**63), None]
+    for zone in (None, "UTC"):
+        rows = pa.table({"n": range(6), "m": pa.array(cells, pa.int64()).view(pa.timestamp("ms", zone))})
+        pq.write_table(rows, tmp_path / "0.parquet")
+        for source in (str(tmp_path / "0.parquet"), f"file://{tmp_path}/0.parquet"):
+            fresh.attach("t", source, {"n": "integer", "m": "timestamp"})
+            assert asked(fresh, "SELECT m FROM t ORDER BY n") == [(0,), (1709251198,), (-1,), *[(None,)] * 3]
+    pq.write_table(
+        pa.table({"n": [6], "m": pa.array([0], pa.timestamp("us", "UTC"))}), tmp_path / "1.parquet"
+    )
+    fresh.attach("t", str(tmp_path), {"n": "integer"})
+    assert asked(fresh, "SELECT COUNT(n) AS c FROM t") == [(7,)]
+    with pytest.raises(SourceUnusable, match="cannot be read as timestamp"):
+        fresh.attach("t", str(tmp_path), {"m": "timestamp"})
+
+
+def test_files_that_spark_leaves_out_are_refused(fresh, tmp_path):
+    for name in ("_a.parquet", "b.parquet", ".c.parquet"):
+        pq.write_table(pa.table({"n": [1]}), tmp_path / name)
+    for source in (str(tmp_path / "_a.parquet"), str(tmp_path / "*.parquet"), str(tmp_path / ".c.parquet")):
+        with pytest.raises(SourceUnusable, match="whose names begin with _ or a dot"):
+            fresh.attach("t", source, {"n": "integer"})
+
+
+def test_pairs_of_constants_have_the_types_of_columns(fresh):
+    day = datetime.date(2024, 2, 29)
+    cells = {"i": -5, "j": 7, "k": -(2**63), "x": -0.5, "y": 1e300, "b": False, "d": day, "s": "-5"}
+    kinds = {"x": "float", "y": "float", "b": "boolean", "d": "date", "s": "text"}
+    fresh.attach("t", pa.table({name: [cell] for name, cell in cells.items()}),
+                 {name: kinds.get(name, "integer") for name in cells})  # fmt: skip
+    typed = {name: Typed(column(name), kinds.get(name, "integer")) for name in cells}
+    pairs = list(itertools.combinations(cells, 2))
+    listed = [members._listed([typed[a], typed[b]], [(cells[a], cells[b])] * 2, SPARK) for a, b in pairs]
+    found = fresh.fetch(select([(f"c{i}", each) for i, each in enumerate(listed)], table_of("t")))
+    assert found.to_pylist() == [{f"c{i}": True for i in range(len(pairs))}]
+
+
+FORMATS = {
+    "i INT) USING csv OPTIONS (path '{path}', mode 'FAILFAST'": "is not kept as Parquet",
+    "i INT) USING json OPTIONS (path '{path}'": "is not kept as Parquet",
+    "i DATE) USING parquet OPTIONS (datetimeRebaseMode 'EXCEPTION'": "has the option datetimerebasemode",
+}
+
+
+@pytest.mark.parametrize("made", FORMATS)
+def test_tables_in_which_a_row_could_end_a_read_are_refused(fresh, tmp_path, made):
+    (tmp_path / "a").write_text("1\ncanary\n")
+    name = f"kept_{os.getpid()}"
+    fresh._spark.sql(f"CREATE TABLE {name} ({made.format(path=tmp_path / 'a')})")
+    try:
+        with pytest.raises(SourceUnusable, match=FORMATS[made]):
+            fresh.attach("t", f"spark://spark_catalog.default.{name}", {})
+    finally:
+        fresh._spark.sql(f"DROP TABLE {name}")
+
+
+def test_a_table_that_changed_its_types_stays_charged_and_is_said(one, tmp_path):
+    name = f"changed_{os.getpid()}"
+    one._spark.sql(f"CREATE TABLE {name} (u INT, x INT) USING parquet")
+    one._spark.sql(f"INSERT INTO {name} VALUES (1, 2)")
+    source = f"spark://spark_catalog.default.{name}"
+    private = sf.PrivateTable("t", source=source, unit=sf.PrivacyUnit("u"), schema={"x": sf.Int(0, 8)})
+    try:
+        with sf.Session(
+            private, budget=sf.Budget(3), engine=spark.started(), ledger=tmp_path / "t.ledger"
+        ) as session:
+            session.sql("SELECT SUM(x) AS s FROM t").release(epsilon=1)
+            one._spark.sql(f"DROP TABLE {name}")
+            one._spark.sql(f"CREATE TABLE {name} (u INT, x STRING) USING parquet")
+            one._spark.sql(f"INSERT INTO {name} VALUES (1, 'canary-71')")
+            with pytest.raises(EngineFailed, match="price stays paid") as failure:
+                session.sql("SELECT COUNT(x) AS s FROM t").release(epsilon=1)
+            assert failure.value.__context__ is failure.value.__cause__ is None
+            assert "canary" not in str(failure.value)
+            assert session.balance().spent == 2
+            session.ledger.verify()
+    finally:
+        one._spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_the_transcript_of_the_documentation_is_what_is_printed(one, tmp_path):
+    pq.write_table(visits(), tmp_path / "visits.parquet")
+    assert wrong_lines("Apache Spark", str(tmp_path / "visits.parquet")) == []
 
 
 def test_text_that_is_not_utf8_is_null(fresh, tmp_path):

@@ -97,8 +97,8 @@ def differences(other: Engine, source: Any, *, ids: bool = True) -> tuple[dict[s
             for name in COLUMNS:
                 _note(name, kind, mine.get(name, []), its.get(name, []), found, failed)
         for name in COLUMNS if ids else ():
-            mine, its = _ids(duckdb, table, name), _ids(other, source, name)
-            _note(name, AS_ID, mine, its, found, failed)
+            digests = _ids(duckdb, table, name), _ids(other, source, name)
+            _note(name, AS_ID, *digests, found, failed)
     return found, failed
 
 
@@ -117,7 +117,7 @@ def _note(
 
 def _columns(engine: Engine, source: Any, kind: str) -> dict[str, Cells]:
     """The values of all columns that can have a kind; None where a read fails."""
-    names = list(COLUMNS)
+    names, own = list(COLUMNS), engine.schema(source)
     while names:
         try:
             engine.attach("t", source, {"n": "integer", **dict.fromkeys(names, kind)})  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ def _columns(engine: Engine, source: Any, kind: str) -> dict[str, Cells]:
         except SourceUnusable as refusal:
             named = re.search(r'column "([^"]+)"', str(refusal))
             assert named is not None
-            names.remove(named[1])
+            names = [name for name in names if own[name] != own[named[1]]]  # it is refused by what it holds
     together = _read(engine, {name: column(name) for name in names})
     if together is not None:
         return dict(together)

@@ -31,7 +31,8 @@ def _widen(listed: exp.In) -> None:
     """Whole numbers in rows of constants, as wide as columns of them are."""
     for row in listed.expressions:
         for value in row.expressions:
-            bare = value.this if isinstance(value, exp.Neg) else value
+            bare = value.unnest()
+            bare = bare.this if isinstance(bare, exp.Neg) else bare
             if isinstance(bare, exp.Literal) and bare.is_int:
                 value.replace(exp.Cast(this=value.copy(), to=exp.DataType.build("BIGINT")))
 

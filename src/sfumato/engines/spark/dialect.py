@@ -18,6 +18,11 @@ _TWO62 = "4.611686018427387904e18"
 _ENDS = "CAST('0001-01-01' AS DATE) AND CAST('9999-12-31' AS DATE)"
 _SPACES = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
 _MOST = 10_000
+_TRUTH = (  # Spark itself takes off blanks before it looks
+    "CASE WHEN TYPEOF(v) <> 'string' THEN TRY_CAST(v AS BOOLEAN) "
+    "WHEN LOWER(CAST(v AS STRING)) IN ('true', 't', 'yes', 'y', '1') THEN TRUE "
+    "WHEN LOWER(CAST(v AS STRING)) IN ('false', 'f', 'no', 'n', '0') THEN FALSE END"
+)
 
 
 def _let(value: str, body: str) -> str:
@@ -233,7 +238,7 @@ _FORMS: dict[str, Template] = {
         "{0}",
         f"CASE WHEN TYPEOF(v) = 'date' OR CAST(v AS STRING) RLIKE '{_ISO_DAY}' THEN TRY_CAST(v AS DATE) END",
     ),
-    "to_boolean": "TRY_CAST({0} AS BOOLEAN)",
+    "to_boolean": _let("{0}", _TRUTH),
 }
 
 _WHOLE_CAST = _by_type("double", _whole("TRY_CAST({0} AS DOUBLE)"), "TRY_CAST({0} AS BIGINT)")
@@ -246,7 +251,7 @@ SPARK = Dialect(
     casts={
         "integer": _WHOLE_CAST,
         "float": "TRY_CAST({0} AS DOUBLE)",
-        "boolean": "TRY_CAST({0} AS BOOLEAN)",
+        "boolean": _let("{0}", _TRUTH),
         "text": "TRY_CAST({0} AS STRING)",
         "date": "TRY_CAST({0} AS DATE)",
         "timestamp": _WHOLE_CAST,

@@ -8,6 +8,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,10 +24,13 @@ from sfumato.engines.prepared import Note
 from sfumato.engines.public import ShowsPublic
 from sfumato.engines.running import run
 from sfumato.engines.sources import Files, Stamp, are_settled, locate, stamps_of
+from sfumato.engines.spark.arrow import inexact, openable
+from sfumato.engines.spark.catalogs import check_format, details_of, is_table
 from sfumato.engines.spark.conditions import with_typed_conditions
 from sfumato.engines.spark.dialect import SPARK
 from sfumato.engines.spark.door import behind_the_door
 from sfumato.engines.spark.folders import note_beside
+from sfumato.engines.spark.millis import in_millis, local_files, without_millis
 from sfumato.engines.spark.parts import written
 from sfumato.engines.spark.settings import is_remote, local_session, muted, own_session, remote_session
 from sfumato.engines.spark.views import kind_of, native_types, prepared_list, quoted, select_list
@@ -58,6 +62,8 @@ class _Rows:
         untyped: Columns that are text whatever they mean.
         paths: Files of this machine that it is made of.
         note: What a prepared folder says about itself.
+        inexact: Columns in which two values of the source may have become one.
+        unreadable: Columns in which a value could make a read fail.
     """
 
     frame: Any
@@ -65,14 +71,29 @@ class _Rows:
     untyped: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     note: Note | None = None
+    inexact: frozenset[str] = frozenset()
+    unreadable: frozenset[str] = frozenset()
+
+    @property
+    def natives(self) -> dict[str, str]:
+        """The types of the columns; of those that cannot be read, none that anything is declared of."""
+        return {**native_types(self.frame.schema), **dict.fromkeys(self.unreadable, "unreadable")}
 
     def selected(
         self, columns: Mapping[str, Kind], unit: str | None, pointers: Sequence[str] = ()
     ) -> list[str]:
         """What a view of them selects."""
-        natives = native_types(self.frame.schema)
+        natives = self.natives
         if self.note is None or unit is None:
-            return select_list(natives, columns, unit, pointers, untyped=self.untyped, shown=self.shown)
+            return select_list(
+                natives,
+                columns,
+                unit,
+                pointers,
+                untyped=self.untyped,
+                shown=self.shown,
+                inexact=self.inexact,
+            )
         self.note.check(columns, unit, self.shown)
         return prepared_list(self.note, natives, columns, pointers, shown=self.shown)
 
@@ -199,9 +220,7 @@ class Spark(ShowsPublic):
             SourceUnusable: if the source cannot be opened.
         """
         self._check_open()
-        return {
-            name: kind_of(native) for name, native in native_types(self._rows(source).frame.schema).items()
-        }
+        return {name: kind_of(native) for name, native in self._rows(source).natives.items()}
 
     def fetch(self, statement: exp.Expression, *, guard: exp.Expression | None = None) -> pa.Table:
         """The result of one SELECT over attached tables; threads may call at once.
@@ -348,15 +367,17 @@ class Spark(ShowsPublic):
         if isinstance(source, pa.RecordBatch):
             source = pa.Table.from_batches([source])
         if isinstance(source, pa.Table):
-            shown = "The Arrow table"
-            return _opened(lambda: self._spark.createDataFrame(source), shown)
+            shown, table = "The Arrow table", source
+            rows = _opened(lambda: self._spark.createDataFrame(openable(table)), shown)
+            return replace(rows, inexact=inexact(table))
         check_address(source, self.schemes)
         if isinstance(source, str) and "://" in source:
             shown = f'The source "{source[:200]}"'
             scheme, _, rest = source.partition("://")
             if scheme.lower() == "spark":
-                return _opened(lambda: self._table(rest), shown)
-            return _opened(lambda: self._parquet([source], None), shown)
+                return self._of_catalog(rest, shown)
+            rows = _opened(lambda: self._parquet([source], None), shown)
+            return self._of_millis(rows, [source], None)
         if not isinstance(source, str | Path | list | tuple):
             raise SourceUnusable(
                 "The engine spark reads tables of a catalog, Parquet files and pyarrow Tables, not "
@@ -365,22 +386,46 @@ class Spark(ShowsPublic):
         located = locate(source)
         if not isinstance(located, Files) or located.format != "parquet":
             raise SourceUnusable(f"{located.shown} is not of Parquet files, which the engine spark reads.")
+        _check_seen(located)
         root = _root(located) if located.partitions else None
         escaped = [_WILD.sub(r"\\\1", path) for path in located.paths]
         rows = _opened(lambda: self._parquet(escaped, root), located.shown)
+        rows = self._of_millis(rows, escaped, root, located.paths)
         note = note_beside(located)
-        return _Rows(rows.frame, located.shown, located.partitions, located.paths, note)
+        return replace(rows, untyped=located.partitions, paths=located.paths, note=note)
 
-    def _parquet(self, paths: Sequence[str], root: str | None) -> Any:
+    def _parquet(self, paths: Sequence[str], root: str | None, schema: Any = None) -> Any:
         reader = self._spark.read.option("mergeSchema", "true")
-        return (reader if root is None else reader.option("basePath", root)).parquet(*paths)
+        reader = reader if root is None else reader.option("basePath", root)
+        return (reader if schema is None else reader.schema(schema)).parquet(*paths)
 
-    def _table(self, name: str) -> Any:
-        """A table of a catalog, which is no view: what a view computes could fail on a row."""
+    def _of_millis(
+        self, rows: _Rows, paths: Sequence[str], root: str | None, files: Sequence[str] | None = None
+    ) -> _Rows:
+        """The same rows, whose timestamps in milliseconds are read as numbers first."""
+        if not any(native.startswith("timestamp") for native in rows.natives.values()):
+            return rows
+        all_of, some_of = in_millis(_files_of(rows.frame) if files is None else files)
+        if not all_of and not some_of:
+            return rows
+        made = _opened(
+            lambda: without_millis(rows.frame, all_of, lambda schema: self._parquet(paths, root, schema)),
+            rows.shown,
+        )
+        return replace(made, unreadable=some_of)
+
+    def _of_catalog(self, name: str, shown: str) -> _Rows:
+        """A table of a catalog."""
         path = ".".join(map(quoted, name.split(".")))
-        if self._spark.catalog.getTable(path).tableType in ("VIEW", "TEMPORARY"):
-            return None
-        return self._spark.table(path)
+        rows = _opened(lambda: self._table(path), shown)
+        check_format(_tried(lambda: details_of(self._spark, path)), shown)
+        if not any(native.startswith("timestamp") for native in rows.natives.values()):
+            return rows
+        return replace(rows, unreadable=frozenset().union(*in_millis(_files_of(rows.frame))))
+
+    def _table(self, path: str) -> Any:
+        is_one = is_table(self._spark.catalog.getTable(path).tableType)
+        return self._spark.table(path) if is_one else None
 
 
 def _behind(tree: exp.Expression, views: Mapping[str, str]) -> exp.Expression:
@@ -400,6 +445,22 @@ def _opened(work: Callable[[], Any], shown: str) -> _Rows:
     if frame is None or _tried(lambda: native_types(frame.schema)) is None:
         raise SourceUnusable(f"{shown} cannot be opened; check its name, its types and that it may be read.")
     return _Rows(frame, shown)
+
+
+def _files_of(frame: Any) -> list[str]:
+    """The files of this machine that a frame is made of."""
+    return local_files(_tried(frame.inputFiles) or ())
+
+
+def _check_seen(files: Files) -> None:
+    """Refuse files that Spark would leave out without a word."""
+    for path in files.paths:
+        name = Path(path).name
+        if name.startswith(".") or (name.startswith("_") and "=" not in name):
+            raise SourceUnusable(
+                f'{files.shown}: Spark leaves out files such as "{name[:100]}", whose names begin with _ or '
+                "a dot; rename it."
+            )
 
 
 def _root(located: Files) -> str:

@@ -15,7 +15,7 @@ from sfumato.engines.spark.dialect import SPARK
 from sfumato.engines.spark.engine import Spark
 from sfumato.engines.spark.folders import check_free, private_folder, put, size_of
 from sfumato.engines.spark.settings import muted
-from sfumato.engines.spark.views import is_exact, native_types, quoted
+from sfumato.engines.spark.views import is_exact, quoted
 from sfumato.errors import InvalidParameter, SourceUnusable
 from sfumato.render import is_text
 
@@ -45,7 +45,7 @@ def write(wanted: Wanted, path: Source, engine: Spark, *, force: bool) -> Prepar
     if any(Path(os.path.realpath(target)) in Path(os.path.realpath(read)).parents for read in rows.paths):
         raise InvalidParameter("The table is read from that folder; name another one.")
     check_free(target, force=force)
-    natives = native_types(rows.frame.schema)
+    natives = {name: native for name, native in rows.natives.items() if name not in rows.inexact}
     known = [name for name, kind in wanted.kinds.items() if name in natives and is_exact(natives[name], kind)]
     exact = known if rows.note is None else [name for name in known if name in rows.note.exact]
     selected = rows.selected(wanted.kinds, wanted.unit)

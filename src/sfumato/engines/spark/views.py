@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sfumato.engines.base import (
@@ -85,6 +85,7 @@ def select_list(
     *,
     untyped: Sequence[str],
     shown: str,
+    inexact: Collection[str] = (),
 ) -> list[str]:
     """What a view selects from a source, as SQL.
 
@@ -95,6 +96,7 @@ def select_list(
         pointers: Columns that are shown as the source has them, too.
         untyped: Columns that are text whatever they mean: the names of folders.
         shown: What the source is called in messages.
+        inexact: Columns in which two values may have become one.
 
     Raises:
         SourceUnusable: if a column is missing or cannot have its kind, ids or pointers have types that tell
@@ -109,6 +111,9 @@ def select_list(
     for name in dict.fromkeys([*columns, *ids]):
         if name not in natives:
             raise SourceUnusable(f'{shown} has no column "{name[:100]}"; correct the schema or the source.')
+    for name in ids:
+        if name in inexact:
+            raise _no_ids(name, shown)
     selected = [
         f"{_value(name, natives[name], kind, name in untyped, shown)} AS {quoted(name)}"
         for name, kind in columns.items()
@@ -199,7 +204,12 @@ def _value(name: str, native: str, kind: Kind, untyped: bool, shown: str) -> str
         return _form("to_float", inner) if is_now == "text" else f"CAST({inner} AS DOUBLE)"
     if kind == "boolean":
         number = _whole(inner, native) if is_now == "float" and not is_decimal else inner
-        number = f"CAST({inner} AS DOUBLE)" if is_decimal else number
+        if is_decimal:
+            number = (
+                f"TRY_CAST(ROUND({inner}, 0) AS BIGINT)" if is_now == "float" else f"CAST({inner} AS DOUBLE)"
+            )
+        if is_now == "text":
+            return _form("to_boolean", inner)
         return inner if native == "boolean" else f"TRY_CAST({number} AS BOOLEAN)"
     if kind in ("timestamp", "time"):
         return _seconds(inner, native, kind)
@@ -236,11 +246,15 @@ def _id(name: str, native: str, shown: str) -> str:
     if native == "void":
         return "CAST(NULL AS STRING)"
     if kind_of(native) == "other" and native != "binary":
-        raise SourceUnusable(
-            f'{shown}: the values of column "{name[:100]}" cannot be the ids of units; write them as text or '
-            "whole numbers."
-        )
+        raise _no_ids(name, shown)
     return _inner(name, native)
+
+
+def _no_ids(name: str, shown: str) -> SourceUnusable:
+    return SourceUnusable(
+        f'{shown}: the values of column "{name[:100]}" cannot be the ids of units; write them as text or '
+        "whole numbers."
+    )
 
 
 def _pointer(name: str, native: str, shown: str) -> str:

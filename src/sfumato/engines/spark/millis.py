@@ -1,0 +1,73 @@
+"""Timestamps of Parquet files in milliseconds: Spark multiplies them, and fails on one that is too large.
+
+The footers tell which columns are such. They are read as the numbers that they are, and those that have a
+place among the microseconds become timestamps; the others are NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import unquote
+
+from sfumato.engines.spark.views import quoted
+
+__all__ = ["in_millis", "local_files", "without_millis"]
+
+_MOST = (2**63 - 1) // 1000
+
+
+def in_millis(paths: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """The columns that are in milliseconds in all files that have them, and those that are so in some.
+
+    Args:
+        paths: Parquet files of this machine; one that cannot be read tells nothing, and Spark says so.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    such, others = set[str](), set[str]()
+    for path in paths:
+        try:
+            schema = pq.read_metadata(path).schema
+        except (OSError, pa.ArrowException):
+            continue
+        for place in range(len(schema)):
+            column = schema.column(place)
+            if column.path == column.name:  # those within another cannot be declared
+                (such if "milliseconds" in str(column.logical_type) else others).add(column.name)
+    return frozenset(such - others), frozenset(such & others)
+
+
+def without_millis(frame: Any, names: frozenset[str], again: Callable[[Any], Any]) -> Any:
+    """A frame in which these columns are timestamps that were read as numbers.
+
+    Args:
+        frame: What Spark would read.
+        names: The columns in milliseconds.
+        again: Reads the same files by another schema.
+    """
+    from pyspark.sql import functions
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    natives = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    chosen = [name for name, native in natives.items() if name in names and native.startswith("timestamp")]
+    fields = [
+        StructField(field.name, LongType() if field.name in chosen else field.dataType, True, field.metadata)
+        for field in frame.schema.fields
+    ]
+    made = again(StructType(fields))
+    for name in chosen:
+        fits = f"{quoted(name)} BETWEEN {-_MOST} AND {_MOST}"
+        moment = f"CAST(TIMESTAMP_MILLIS({quoted(name)}) AS {natives[name].upper()})"
+        made = made.withColumn(name, functions.expr(f"CASE WHEN {fits} THEN {moment} END"))
+    return made
+
+
+def local_files(addresses: Iterable[str]) -> list[str]:
+    """Of the addresses of files as Spark writes them, the paths of those on this machine."""
+    return [
+        unquote(address.removeprefix("file:").replace("///", "/", 1))
+        for address in addresses
+        if address.startswith("file:")
+    ]
