@@ -23,6 +23,7 @@ if find_spec("torch") is None:
     raise MissingExtra("Deep learning needs PyTorch: pip install 'sfumato[torch]'.")
 
 if TYPE_CHECKING:
+    from sfumato.learn.torch.datasets import cifar10, cifar100, mnist
     from sfumato.learn.torch.named import Named
     from sfumato.learn.torch.objectives import cross_entropy, next_token, squared_error
     from sfumato.learn.torch.quantile import Quantile
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sfumato.learn.torch.sampling import Poisson
 
 _HOMES = {
+    "datasets": "cifar10 cifar100 mnist",
     "named": "Named",
     "objectives": "cross_entropy next_token squared_error",
     "quantile": "Quantile",
@@ -42,7 +44,10 @@ __all__ = [
     "Poisson",
     "Private",
     "Quantile",
+    "cifar10",
+    "cifar100",
     "cross_entropy",
+    "mnist",
     "next_token",
     "private",
     "squared_error",
