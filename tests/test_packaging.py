@@ -20,7 +20,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 BROUGHT = {"pandas", "polars", "triton"}  # frames, by whoever has the library; what PyTorch brings along
 TOOLS = {"test", "lint"}
-APART = {"spark", "delta", "torch"}  # half a gigabyte or more, or Java; a reader of logs: asked for by name
+APART = {
+    "spark",
+    "delta",
+    "torch",
+    "transformers",
+}  # half a gigabyte or more, or Java; a reader of logs: asked for by name
 NOT_SHIPPED = {".ci/run"}
 
 
