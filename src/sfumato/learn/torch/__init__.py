@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sfumato.learn.torch.objectives import cross_entropy, next_token, squared_error
     from sfumato.learn.torch.quantile import Quantile
     from sfumato.learn.torch.runs import Private, private
-    from sfumato.learn.torch.sampling import Poisson
+    from sfumato.learn.torch.sampling import Allocation, Poisson
 
 _HOMES = {
     "datasets": "cifar10 cifar100 mnist",
@@ -36,10 +36,11 @@ _HOMES = {
     "objectives": "cross_entropy next_token squared_error",
     "quantile": "Quantile",
     "runs": "Private private",
-    "sampling": "Poisson",
+    "sampling": "Allocation Poisson",
 }
 
 __all__ = [
+    "Allocation",
     "Named",
     "Poisson",
     "Private",

@@ -17,7 +17,7 @@ from sfumato.learn.torch.processes import Processes, Silent
 from sfumato.learn.torch.quantile import Adaptive, Quantile
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
-from sfumato.learn.torch.sampling import Poisson
+from sfumato.learn.torch.sampling import Sampler
 from sfumato.learn.torch.users import OfUsers, Users
 
 __all__ = ["Descent"]
@@ -46,8 +46,8 @@ class Descent:
         quantile: What the clip follows, if it is not to stay; it begins as `clip`.
 
     Privacy:
-        Claim: a step shows the sum of cut gradients of a Poisson sample of records (of users, where `records`
-        are `Users`: one is then a record in what follows) with Gaussian noise of `sigma` clips,
+        Claim: a step shows the sum of cut gradients of the records that `sampler` draws (of users, where
+        `records` are `Users`: one is then a record in what follows) with Gaussian noise of `sigma` clips,
         up to `law.DISTANCE` for each number, and post-processing of it. Proof: with and without a record the
         sums differ by (1 − `bound.grid`) clips at most (`clipping`); rounded to the grid, those of a pass by
         at most one step of it more in each of d numbers, √d steps in L2. One record more changes two passes
@@ -63,7 +63,7 @@ class Descent:
         model: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
         records: Records,
-        sampler: Poisson,
+        sampler: Sampler,
         *,
         sigma: float,
         clip: float,

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -23,7 +24,7 @@ from sfumato.learn.torch.processes import Processes
 from sfumato.learn.torch.quantile import Quantile
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
-from sfumato.learn.torch.sampling import Poisson
+from sfumato.learn.torch.sampling import Allocation, Sampler, sampler_of
 from sfumato.learn.torch.users import Users
 from sfumato.ledger import Counter
 from sfumato.loss import ApproximateLoss, PrivacyLoss
@@ -47,6 +48,7 @@ def private(
     batch: int,
     epochs: Rational | None = None,
     steps: int | None = None,
+    sampling: str = "poisson",
     clip: Rational | Quantile = 1,
     objective: Objective = cross_entropy,
     physical: int | None = None,
@@ -79,6 +81,9 @@ def private(
         batch: The expected number of records of a step.
         epochs: How often each record is seen, on average; or `steps`.
         steps: How many steps.
+        sampling: Who is in a step: "poisson", each by a coin in each step, or "allocation", each in one step
+            of each epoch by a die (balls and bins). Allocation needs a little less noise; its steps are taken
+            in whole epochs.
         clip: What one record's gradient is cut to, in L2; a `Quantile` learns it, for the same price.
         objective: From outputs and targets to a loss for each record.
         physical: How many records pass at once; a draw of more takes several passes. By default few draws do.
@@ -103,14 +108,8 @@ def private(
     if isinstance(model, DistributedDataParallel):
         model, group = model.module, model.process_group if group is None else group
     many, expected = as_integer(size, "size"), as_integer(batch, "batch")
-    if (epochs is None) == (steps is None):
-        raise InvalidParameter("Give epochs or steps.")
-    rate = Fraction(expected, many)
-    count = (
-        math.ceil(positive(epochs, "epochs") / rate)
-        if epochs is not None
-        else as_integer(steps or 0, "steps")
-    )
+    sampler = sampler_of(sampling, many, expected, epochs, steps)
+    count = sampler.steps
     unit = "records" if users is None else "users"
     price = positive(epsilon, "epsilon"), probability(delta, "delta")
     if price[1] * many > 1:
@@ -118,17 +117,14 @@ def private(
             f"delta {show(price[1])} is more than one in the {many:,} {unit}: that allows to publish one.",
             stacklevel=2,
         )
-    sampler, numbers = (
-        Poisson(rate, count),
-        sum(each.numel() for each in model.parameters() if each.requires_grad),
-    )
+    numbers = sum(each.numel() for each in model.parameters() if each.requires_grad)
     quantile = clip if isinstance(clip, Quantile) else None
     missing = DISTANCE * (numbers + (quantile is not None)) * count
     if missing * 2 > price[1]:
         raise InvalidParameter(
             f"delta must be at least {float(2 * missing):.1e} for so many numbers and steps."
         )
-    sigma = _calibrated(sampler, price[0], price[1] - missing)
+    sigma = _calibrated(replace(sampler), price[0], price[1] - missing)
     device = next(model.parameters()).device
     processes = None if group is None else Processes(group, device)
     own = expected if processes is None else -(-expected // processes.many)
@@ -140,7 +136,7 @@ def private(
         sigma=sigma,
         clip=float(positive(clip.first if isinstance(clip, Quantile) else clip, "clip")),
         batch=expected,
-        physical=as_integer(physical or _pass(own, rate), "physical"),
+        physical=as_integer(physical or _pass(own, sampler.rate), "physical"),
         objective=objective,
         amp=amp,
         compiled=device.type != "cpu" if compiled is None else compiled,
@@ -148,8 +144,14 @@ def private(
         quantile=quantile,
     )
     pays = ledger is not None and (processes is None or processes.first)
-    payer = Payer(ledger, dataset, analyst, block or max(1, count // _PARTS)) if pays and ledger else None
+    steps_at_once = _whole(as_integer(block or max(1, count // _PARTS), "block"), sampler)
+    payer = Payer(ledger, dataset, analyst, steps_at_once) if pays and ledger else None
     return Private(descent, sigma, price, missing, payer)
+
+
+def _whole(steps: int, sampler: Sampler) -> int:
+    """So many steps, and those that are lost with them."""
+    return -(-steps // sampler.together) * sampler.together
 
 
 def _records(
@@ -265,7 +267,7 @@ class Private:
         self._descent.load(state)
         self.taken = int(state["taken"])
         if not self._counted:
-            self._ever = max(self._ever, self.taken)
+            self._ever = max(self._ever, _whole(self.taken, self.sampler))
             self._ahead = 0
 
     def extend(self, state: dict[str, Any]) -> None:
@@ -282,7 +284,7 @@ class Private:
         counted = "" if self._counted else " No ledger counts what is spent."
         return (
             f"{self.steps:,} private steps for epsilon {show(self.epsilon)}, delta {float(self.delta):.3g}; "
-            f"{units} by chance {float(self.sampler.rate):.3g}, noise {self.noise_multiplier:.4g} clips."
+            f"{units} {self.sampler}, noise {self.noise_multiplier:.4g} clips."
             f"{counted}"
         )
 
@@ -304,6 +306,8 @@ class Private:
         more: dict[str, Any] = {"records_each": records.each} if isinstance(records, Users) else {}
         if self._descent.adaptive is not None:
             more["quantile"] = self._descent.adaptive.declared()
+        if isinstance(self.sampler, Allocation):
+            more["sampling"] = "allocation"
         return {
             **more,
             "steps": self.steps,
@@ -317,7 +321,7 @@ class Private:
 
 
 @lru_cache(maxsize=64)
-def _calibrated(sampler: Poisson, epsilon: Fraction, delta: Fraction) -> float:
+def _calibrated(sampler: Sampler, epsilon: Fraction, delta: Fraction) -> float:
     return sampler.sigma(epsilon, delta)
 
 
