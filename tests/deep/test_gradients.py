@@ -56,7 +56,8 @@ def test_short_floats_lose_little_and_never_lengthen(name):
     assert all((found[each] - wanted[each]).abs().max() <= 2e-3 * largest for each in wanted)
     for record in range(len(given)):
         alone = _sums(model, given, target, bound, torch.eye(len(given))[record])
-        assert sum(float(part.square().sum()) for part in alone.values()) ** 0.5 <= bound.length
+        length = sum(float(part.square().sum()) for part in alone.values()) ** 0.5
+        assert length <= bound.length * (1 + 2.0**-22)  # what is multiplied and added in 32 bits
 
 
 def test_every_form_is_met():

@@ -14,7 +14,7 @@ from sfumato.learn.torch.forms import Form
 __all__ = ["Bound", "Clipped", "clipped"]
 
 Tensor: TypeAlias = torch.Tensor
-_SLACK = 2.0**-20  # more than 64-bit sums of squares, and of blocks, can be off
+_SLACK = 2.0**-10  # more than sums of a few records in 32 bits, and all in 64, can be off
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,10 @@ def clipped(forms: Mapping[str, Form], mask: Tensor, bound: Bound, given: float,
         Proof: a record's own part is its factor c times the sum of its terms as they are stored, whose norm
         is at most √square; what products make of it is off by at most 2·c·given·turned, and c·(√square +
         2·given·turned) is at most `length`. The sums of blocks are off by at most n·added times the sizes of
-        their terms (`Bound.block`), where c·spread is at most `spread` clips for each record; sums over
-        blocks, in 64-bit floats, by less than `_SLACK`. A record with a norm that is no number has the
-        factor 0, and nothing of it is added.
+        their terms (`Bound.block`), where c·spread is at most `spread` clips for each record. Sums of
+        `forms.IN_TURN` = 32 records are added up in 32-bit floats, off by less than 33·2⁻²⁴ times 32 clips;
+        two such sums change, each with and without, and that is below `_SLACK`, with what sums in 64 bits are
+        off. A record with a norm that is no number has the factor 0, and nothing of it is added.
     """
     settled = {
         name: form.settled(lambda places: bound.block(mask.shape[0], places, added))

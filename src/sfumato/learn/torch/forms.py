@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias
@@ -11,11 +12,14 @@ import torch
 from sfumato._dataclasses import dataclass
 from sfumato.learn.torch.precision import Precision
 
-__all__ = ["Form", "Looked", "Norms", "Outer", "Stored", "Tied", "merged", "multiplied"]
+__all__ = ["IN_TURN", "Form", "Looked", "Norms", "Outer", "Stored", "Tied", "merged", "multiplied"]
 
 Tensor: TypeAlias = torch.Tensor
 _WIDE = torch.float64
-_MOST_IN_TURN = 64
+IN_TURN = 32
+"""How many records are added up in 32-bit floats, at most."""
+_SQUARED_TOGETHER = 512
+_LEAST = 2.0**-126  # below it a square of 32 bits may be lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +59,29 @@ class Stored:
 
     Attributes:
         made: Records first.
+        order: How the axes of the parameter are found among those that were made, if they are others.
     """
 
     made: Tensor
+    order: tuple[int, ...] | None = None
 
     def settled(self, block: Callable[[int], int]) -> Stored:  # noqa: ARG002
         """As it is."""
         return self
 
     def norms(self) -> Norms:
-        """Exact up to 64-bit sums of squares."""
+        """Of what is stored, up to how sums of squares are off."""
         square = _squares(self.made)
         return Norms(square, torch.zeros_like(square), torch.zeros_like(square))
 
     def summed(self, factors: Tensor) -> Tensor:
-        """In 64-bit floats throughout."""
-        return _added(_scaled(self.made.to(_WIDE), factors))
+        """A few records at a time in the type of products, and over these in 64-bit floats."""
+        kind = _WIDE if self.made.dtype == _WIDE else torch.float32
+        return _ordered(_added(_scaled(self.made.to(kind), factors.to(kind))), self.order)
+
+    def straight(self) -> Tensor:
+        """What was made, in the order of the parameter's axes."""
+        return self.made if self.order is None else self.made.permute(0, *(axis + 1 for axis in self.order))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +91,11 @@ class Outer:
     Attributes:
         left: Gradients of outputs: records, places, outputs.
         right: Inputs: records, places, inputs.
-        shape: The weight's.
+        shape: The weight's, in the order of axes that inputs have here.
         precision: Of products.
         finite: Whether the left side is, whatever the records hold; the right one always is.
         block: How many records are added up in one product.
+        order: How the weight's own axes are found among those, if they are others.
     """
 
     left: Tensor
@@ -92,6 +104,7 @@ class Outer:
     precision: Precision
     finite: bool = False
     block: int = 1
+    order: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "left", self.left.to(self.precision.inside))
@@ -125,7 +138,7 @@ class Outer:
     def made(self) -> Stored:
         """The same, stored."""
         made = torch.bmm(self.left.transpose(1, 2), _laid(self.right))
-        return Stored(made.view(made.shape[0], *self.shape))
+        return Stored(made.view(made.shape[0], *self.shape), self.order)
 
     def settled(self, block: Callable[[int], int]) -> Outer | Stored:
         """In the cheaper form: stored, or by pairs of places with so many records in a block."""
@@ -140,7 +153,8 @@ class Outer:
         which = 0 if self.scales_left else 1
         sides[which] = _scaled(sides[which], factors.to(self.precision.stored)).to(self.precision.inside)
         left, right = (_blocks(each, self.block) for each in sides)
-        return _added(multiplied(left.transpose(1, 2), right, self.precision)).view(self.shape)
+        made = multiplied(left.transpose(1, 2), right, self.precision)
+        return _ordered(_added(made, self.block).view(self.shape), self.order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +261,7 @@ def merged(uses: Sequence[Form]) -> Form:
         return Tied(together[1], together[0]) if len(together) == 2 else together[0]  # type: ignore[arg-type]
     stored = [each.made() for each in together]
     stored += [each for each in uses if isinstance(each, Stored)]
-    return Stored(torch.stack([each.made.to(stored[-1].made.dtype) for each in stored]).sum(0))
+    return Stored(torch.stack([each.straight().to(stored[-1].made.dtype) for each in stored]).sum(0))
 
 
 def _scaled(value: Tensor, factors: Tensor) -> Tensor:
@@ -256,23 +270,38 @@ def _scaled(value: Tensor, factors: Tensor) -> Tensor:
     return torch.where(by > 0, value * by, 0)
 
 
+def _ordered(total: Tensor, order: tuple[int, ...] | None) -> Tensor:
+    return total if order is None else total.permute(order)
+
+
 def _on_diagonal(products: Tensor) -> Tensor:
     """The squares of lengths, from the inner products of all pairs."""
     return products.diagonal(dim1=1, dim2=2).to(_WIDE).clamp(min=0)
 
 
-def _added(blocks: Tensor) -> Tensor:
-    """The sum of all in 64-bit floats; of a few one after the other, which reads each in its order."""
-    if blocks.shape[0] > _MOST_IN_TURN:
-        return blocks.sum(0, dtype=_WIDE)
-    total = blocks[0].to(_WIDE)
-    for block in blocks[1:]:
-        total = total + block.to(_WIDE)
-    return total
+def _added(blocks: Tensor, records: int = 1) -> Tensor:
+    """The sum of all, which are of so many records each.
+
+    Of `IN_TURN` records at most in the blocks' own type, one after the other, and over these in 64 bits.
+    """
+    count, most = len(blocks), max(1, IN_TURN // records)
+    together = max(each for each in range(1, min(most, count) + 1) if count % each == 0)
+    apart = blocks.view(count // together, together, *blocks.shape[1:])
+    total = apart[:, 0]
+    for turn in range(1, together):
+        total = total + apart[:, turn]
+    return total.sum(0, dtype=_WIDE)
 
 
 def _squares(value: Tensor) -> Tensor:
-    return value.flatten(1).to(_WIDE).square().sum(1)
+    """The sum of squares of each record; not below it, where a few at a time are added up in 32 bits."""
+    flat = value.flatten(1)
+    together = math.gcd(flat.shape[1], _SQUARED_TOGETHER)
+    if flat.dtype == _WIDE or together < 8:
+        return flat.to(_WIDE).square().sum(1)
+    few = flat.float().square().unflatten(1, (-1, together)).sum(2)
+    off = 1 + (together + 1) * 2.0**-23
+    return few.sum(1, dtype=_WIDE) * off + flat.shape[1] * _LEAST
 
 
 def _lengths(value: Tensor) -> Tensor:

@@ -71,31 +71,35 @@ def _turned(layer: Any, given: Tensor, gradient: Tensor, precision: Precision) -
 
 def _convolution(layer: Any, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
     left = gradient.flatten(2)  # records, outputs, places
-    right = torch.nan_to_num(_patches(layer, given.to(gradient.dtype)))  # records, inputs × kernel, places
-    groups, found = layer.groups, dict[str, Form]()
+    right = torch.nan_to_num(_patches(layer, given.to(gradient.dtype)))  # records, places, kernel, inputs
+    groups, found, kernel = layer.groups, dict[str, Form](), tuple(layer.kernel_size)
+    last = len(kernel) + 1
+    order = (0, last, *range(1, last))
     if groups == 1:
-        found["weight"] = Outer(left.transpose(1, 2), right.transpose(1, 2), layer.weight.shape, precision)
+        shape = torch.Size((layer.out_channels, *kernel, layer.in_channels))
+        found["weight"] = Outer(left.transpose(1, 2), right.flatten(2), shape, precision, order=order)
     else:
-        split = (left.shape[0] * groups, -1, left.shape[2])
-        left_part, right_part = (each.reshape(split).to(precision.inside) for each in (left, right))
-        made = torch.bmm(left_part, right_part.transpose(1, 2))
-        found["weight"] = Stored(made.view(left.shape[0], *layer.weight.shape))
+        records, places = left.shape[0], left.shape[2]
+        apart = right.unflatten(3, (groups, -1)).permute(0, 3, 1, 2, 4).reshape(records * groups, places, -1)
+        parts = left.reshape(records * groups, -1, places)
+        made = torch.bmm(parts.to(precision.inside), apart.to(precision.inside))
+        shape = (records, layer.out_channels, *kernel, layer.in_channels // groups)
+        found["weight"] = Stored(made.view(shape), order)
     if layer.bias is not None:
         found["bias"] = Stored(left.sum(2, dtype=precision.stored))
     return found
 
 
 def _patches(layer: Any, given: Tensor) -> Tensor:
-    """What each place of the output sees of the input: records, inputs × kernel, places."""
-    kernel, steps, holes = layer.kernel_size, layer.stride, layer.dilation
-    if len(kernel) == 2 and not isinstance(layer.padding, str):
-        return F.unfold(given, kernel, holes, layer.padding, steps)
+    """What each place of the output sees of the input: records, places, kernel, inputs."""
     seen = F.pad(given, _padding(layer))
-    for at, (size, step, hole) in enumerate(zip(kernel, steps, holes, strict=True)):
+    for at, (size, step, hole) in enumerate(
+        zip(layer.kernel_size, layer.stride, layer.dilation, strict=True)
+    ):
         seen = seen.unfold(2 + at, (size - 1) * hole + 1, step)[..., ::hole]
-    many = len(kernel)  # records, inputs, places …, kernel …
-    order = (0, 1, *range(2 + many, 2 + 2 * many), *range(2, 2 + many))
-    return seen.permute(order).flatten(1 + many + 1).flatten(1, 1 + many)
+    many = len(layer.kernel_size)  # records, inputs, places …, kernel …
+    order = (0, *range(2, 2 + 2 * many), 1)
+    return seen.permute(order).flatten(1 + many, 2 * many).flatten(1, many)
 
 
 def _padding(layer: Any) -> list[int]:

@@ -37,7 +37,7 @@ class Precision:
 _DOUBLE = Precision(torch.float64, 2.0**-53, 2.0**-53)
 _SINGLE = Precision(torch.float32, 2.0**-24, 2.0**-24)
 # Tensor cores add in 32-bit floats and cut off what is beyond; a factor of two is to spare.
-_SHORT = Precision(torch.bfloat16, 2.0**-8, 2.0**-22, stored_costs=0.1)
+_SHORT = Precision(torch.bfloat16, 2.0**-8, 2.0**-22, stored_costs=0.06)
 
 
 def precision_of(kind: torch.dtype, device: torch.device) -> Precision:

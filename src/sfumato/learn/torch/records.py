@@ -68,14 +68,14 @@ class Records:
             mask = torch.zeros(size)
             mask[: len(part)] = 1
             given, target = self._filled(part, size, mask)
-            yield Batch(*(each.to(device, non_blocking=True) for each in (given, target, mask)))
+            yield Batch(*(_sent(each, device) for each in (given, target, mask)))
 
     def _filled(self, part: NDArray[np.int64], size: int, mask: Tensor) -> tuple[Tensor, Tensor]:
         if self._pair is not None:
             if not len(part):
                 return tuple(each.expand(size, *each.shape) for each in self.example)
             places = torch.from_numpy(np.resize(part, size))
-            return tuple(each[places.to(each.device)] for each in self._pair)
+            return tuple(each[_sent(places, each.device)] for each in self._pair)
         columns: tuple[list[Tensor], list[Tensor]] = ([], [])
         for place in range(size):
             pair = self._one(int(part[place])) if place < len(part) else None
@@ -97,3 +97,10 @@ class Records:
         return (
             [value.to(like.dtype) for value, like in zip(pair, self.example, strict=True)] if same else None
         )
+
+
+def _sent(value: Tensor, device: torch.device) -> Tensor:
+    """The same on a device, which need not have done all that it was given before."""
+    if device.type == "cuda" and value.device.type == "cpu":
+        value = value.pin_memory()
+    return value.to(device, non_blocking=True)
