@@ -17,11 +17,13 @@ from sfumato.learn.torch.noise import EACH, Noise, keystream
 KEYS = np.random.default_rng(5).integers(-(2**31), 2**31, (4, 8)).astype(np.int32)
 
 
+@pytest.mark.parametrize("stream", [0, 1])
 @pytest.mark.parametrize("first", [0, 7, 2**24 - 3])
 @pytest.mark.parametrize("key", KEYS, ids=range(4))
-def test_the_keystream_is_that_of_the_cipher(key, first):
-    words = torch.stack(keystream(torch.from_numpy(key), first, 50), 1).numpy().tobytes()
-    nonce = first.to_bytes(4, "little") + bytes(12)
+def test_the_keystream_is_that_of_the_cipher(key, first, stream):
+    counter = torch.arange(first, first + 50, dtype=torch.int32)
+    words = torch.stack(keystream(torch.from_numpy(key), counter, stream), 1).numpy().tobytes()
+    nonce = first.to_bytes(4, "little") + stream.to_bytes(4, "little") + bytes(8)
     assert words == Cipher(algorithms.ChaCha20(key.tobytes(), nonce), None).encryptor().update(bytes(50 * 64))
 
 
@@ -70,29 +72,48 @@ def test_the_distance_is_what_the_parts_add_up_to():
     assert math.isclose(law.SIGMA, 4_108_480.94, rel_tol=1e-8)
 
 
-def _slowly(words):
-    """A draw from three words in whole numbers, None where 32 bits do not decide."""
-    where, *firsts = (int(word) & 0xFFFFFFFF for word in words)
+def _slowly(words, more):
+    """A draw from two words and two more in whole numbers, None where 48 bits do not decide."""
+    where, against, *middles = (int(word) & 0xFFFFFFFF for word in (*words, *more))
     value = 0
-    for table, place, first, worth in zip(
-        law.tables(), (where & 0xFFFF, where >> 16), firsts, (1, law.COARSE), strict=True
-    ):
-        column, high = place & 0x7FFF, int(table.first[place & 0x7FFF]) + 2**31
-        if first == high:
+    for table, shift, middle, worth in zip(law.tables(), (0, 16), middles, (1, law.COARSE), strict=True):
+        place, first = where >> shift & 0xFFFF, against >> shift & 0xFFFF
+        threshold, other = table.column(place & 0x7FFF)
+        drawn = (first << 32) + middle
+        if drawn == threshold >> 48:
             return None
-        size = column if first < high else int(table.other[column])
+        size = place & 0x7FFF if drawn < threshold >> 48 else other
         value += worth * (-size if place >> 15 else size)
     return value
 
 
+def _streams(key, blocks):
+    return (torch.stack(keystream(key, torch.arange(blocks, dtype=torch.int32), at)).numpy() for at in (0, 1))
+
+
 def test_draws_follow_from_the_words_as_in_whole_numbers():
     key = torch.from_numpy(KEYS[0])
-    drawn = Noise().keyed(key, EACH * 400).values()
-    stream = torch.stack(keystream(key, 0, 400)).numpy()
+    drawn = Noise().keyed(key, EACH * 900).values()
+    first, second = _streams(key, 900)
     for each in range(EACH):
-        for block in range(400):
-            slow = _slowly(stream[3 * each : 3 * each + 3, block])
-            assert slow is None or slow == drawn[each * 400 + block]
+        pair = slice(2 * each, 2 * each + 2)
+        for block in range(900):
+            slow = _slowly(first[pair, block], second[pair, block])
+            assert slow is None or slow == drawn[each * 900 + block]
+
+
+def test_what_16_bits_leave_open_is_decided_by_the_second_stream():
+    """Among so many draws some are open, of either table."""
+    key, blocks, met = torch.from_numpy(KEYS[2]), 40_000, 0
+    drawn = Noise().keyed(key, EACH * blocks).values().numpy()
+    first, second = _streams(key, blocks)
+    for each in range(EACH):
+        pair = slice(2 * each, 2 * each + 2)
+        unsure = noises.drawn(torch.from_numpy(first[pair]), Noise()._here)[1].nonzero().flatten().tolist()
+        met += len(unsure)
+        for block in unsure:
+            assert drawn[each * blocks + block] == _slowly(first[pair, block], second[pair, block])
+    assert met > 3
 
 
 @pytest.mark.parametrize("way", ["words", "keyed"])
@@ -111,38 +132,55 @@ def test_draws_have_the_law(way):
     assert len(np.unique(steps % law.COARSE)) > law.COARSE * 0.99, "the fine table is missing"
 
 
-def test_what_32_bits_leave_open_is_decided_by_64_more():
-    source, table = Noise(), law.tables()[0]
-    column = int(
-        np.argmax((table.rest > 2**62) & (table.rest < 3 * 2**62) & (table.other != np.arange(law.COLUMNS)))
+def _unsure():
+    """Words whose first table is not decided by 48 bits, and by how much of the rest it is."""
+    table = law.tables()[0]
+    column = next(
+        at for at in range(law.COLUMNS) if 2**46 < table.rest[at] < 3 * 2**46 and table.column(at)[1] != at
     )
-    first = int(table.first[column]) + 2**31
-    kept = sum(noises._decided(table, column, first) == column for _ in range(4000)) / 4000
-    assert abs(kept - int(table.rest[column]) / 2**64) < 0.06
-    words = torch.tensor([[column], [first - 2**32 if first >= 2**31 else first], [0]], dtype=torch.int32)
-    values, undecided = noises.drawn(tuple(words), *source._tables)
-    assert undecided.tolist() == [True]
-    sizes = {int(source._settled(words, values.clone(), undecided)[0]) % law.COARSE for _ in range(60)}
-    assert len(sizes) == 2
+    threshold, _ = table.column(column)
+    words, more = [column, threshold >> 80], [threshold >> 48 & 0xFFFFFFFF, 0]
+    as_signed = [[each - 2**32 if each >= 2**31 else each] for each in (*words, *more)]
+    every = torch.tensor(as_signed, dtype=torch.int32)
+    return every[:2], every[2:], column, float(table.rest[column]) / 2**48
+
+
+def test_what_48_bits_leave_open_is_decided_by_48_more():
+    source, (words, more, column, chance) = Noise(), _unsure()
+    values, undecided = noises.redrawn(words, more, source._here)
+    assert noises.drawn(words, source._here)[1].tolist() == undecided.tolist() == [True]
+    kept = [
+        int(source._exactly(words, more, values.clone(), undecided)[0]) % law.COARSE == column % law.COARSE
+        for _ in range(4000)
+    ]
+    assert abs(sum(kept) / 4000 - chance) < 0.06
+
+
+def test_words_that_16_bits_leave_open_are_settled_with_new_ones():
+    source, (words, _, column, _) = Noise(), _unsure()
+    threshold, other = law.tables()[0].column(column)
+    many = words.expand(2, 4000).contiguous()
+    values = source._settled(many, *noises.drawn(many, source._here)) % law.COARSE
+    kept = float((values == column % law.COARSE).double().mean())
+    assert abs(kept - (threshold & 2**80 - 1) / 2**80) < 0.06
+    assert set(values.tolist()) <= {column % law.COARSE, other % law.COARSE}
 
 
 def test_groups_with_an_open_draw_are_made_again(monkeypatch):
     source, key = Noise(), torch.from_numpy(KEYS[1])
-    plain = source.keyed(key, 5_000).values()
-    asked = list[int]()
-    whole = noises._chunk
+    plain = source.keyed(key, 8_000).values().view(EACH, 1000)
 
-    def pretends(*given):
-        values, groups = whole(*given)
-        groups[0], groups[1] = 1, 2
-        return values.fill_(7), groups
+    def pretends(key, values, tables):
+        listed = noises._chunk(key, values, tables)
+        values.fill_(7)
+        listed[0], listed[1] = 1, 2
+        return listed
 
     monkeypatch.setattr(source, "_chunk", pretends)
-    monkeypatch.setattr(source, "_settled", lambda words, values, _: asked.append(words.shape[1]) or values)
-    again = source.keyed(key, 5_000).values().view(EACH, 1000)
-    assert asked == [256] * EACH
-    assert (again[:, 512:768] == plain.view(EACH, 1000)[:, 512:768]).all()
+    again = source.keyed(key, 8_000).values().view(EACH, 1000)
+    assert (again[:, 512:768] == plain[:, 512:768]).all()
     assert (again[:, :512] == 7).all()
+    assert (again[:, 768:] == 7).all()
 
 
 def test_two_calls_share_nothing():

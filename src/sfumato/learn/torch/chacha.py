@@ -29,33 +29,7 @@ def _quarter(a, b, c, d):
 
 
 @triton.jit
-def _drawn(where, word, shift: tl.constexpr, first, other, keep):
-    place = (where >> shift) & 0xFFFF
-    column = (place & 0x7FFF).to(tl.int32)
-    threshold = tl.load(first + column, mask=keep, other=0)
-    against = (word ^ 0x80000000).to(tl.int32, bitcast=True)
-    size = tl.where(against < threshold, column, tl.load(other + column, mask=keep, other=0))
-    return tl.where(place >= 0x8000, -size, size), against == threshold
-
-
-@triton.jit
-def _draw(
-    out,
-    undecided,
-    key,
-    start,
-    blocks,
-    f0,
-    f1,
-    c0,
-    c1,
-    COARSE: tl.constexpr,
-    LANES: tl.constexpr,
-    SLOTS: tl.constexpr,
-):
-    at = tl.program_id(0) * LANES + tl.arange(0, LANES)
-    keep = at < blocks
-    counter = (at + start).to(tl.uint32)
+def _block(counter, key, STREAM: tl.constexpr):
     zero = counter * 0
     x0 = zero + 0x61707865
     x1 = zero + 0x3320646E
@@ -70,7 +44,7 @@ def _draw(
     k10 = zero + tl.load(key + 6).to(tl.uint32, bitcast=True)
     k11 = zero + tl.load(key + 7).to(tl.uint32, bitcast=True)
     x4, x5, x6, x7, x8, x9, x10, x11 = k4, k5, k6, k7, k8, k9, k10, k11
-    x12, x13, x14, x15 = counter, zero, zero, zero
+    x12, x13, x14, x15 = counter, zero + STREAM, zero, zero
     for _ in range(10):
         x0, x4, x8, x12 = _quarter(x0, x4, x8, x12)
         x1, x5, x9, x13 = _quarter(x1, x5, x9, x13)
@@ -93,43 +67,90 @@ def _draw(
     x10 += k10
     x11 += k11
     x12 += counter
-    some = keep & (at < 0)
-    for each in tl.static_range(5):
-        if each == 0:
-            w, u, v = x0, x1, x2
-        elif each == 1:
-            w, u, v = x3, x4, x5
-        elif each == 2:
-            w, u, v = x6, x7, x8
-        elif each == 3:
-            w, u, v = x9, x10, x11
-        else:
-            w, u, v = x12, x13, x14
-        low, low_open = _drawn(w, u, 0, f0, f1, keep)
-        high, high_open = _drawn(w, v, 16, c0, c1, keep)
-        tl.store(out + each * blocks + at, low + COARSE * high, mask=keep)
-        some = some | (keep & (low_open | high_open))
+    x13 += STREAM
+    return x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15
+
+
+@triton.jit
+def _sized(where, against, packed, keep, SHIFT: tl.constexpr):
+    place = (where >> SHIFT) & 0xFFFF
+    column = (place & 0x7FFF).to(tl.int32)
+    entry = tl.load(packed + column, mask=keep, other=0).to(tl.uint32, bitcast=True)
+    drawn = (against >> SHIFT) & 0xFFFF
+    size = tl.where(drawn < (entry >> 16), column, (entry & 0xFFFF).to(tl.int32))
+    return tl.where(place >= 0x8000, -size, size), keep & (drawn == (entry >> 16))
+
+
+@triton.jit
+def _finer(where, word, packed, second, unsure, SHIFT: tl.constexpr):
+    place = (where >> SHIFT) & 0xFFFF
+    column = (place & 0x7FFF).to(tl.int32)
+    entry = tl.load(packed + column, mask=unsure, other=0).to(tl.uint32, bitcast=True)
+    threshold = tl.load(second + column, mask=unsure, other=0).to(tl.uint32, bitcast=True)
+    size = tl.where(word < threshold, column, (entry & 0xFFFF).to(tl.int32))
+    return tl.where(place >= 0x8000, -size, size), unsure & (word == threshold)
+
+
+@triton.jit
+def _first(to, where, against, f0, c0, keep, WORTH: tl.constexpr):
+    low, low_open = _sized(where, against, f0, keep, 0)
+    high, high_open = _sized(where, against, c0, keep, 16)
+    tl.store(to, low + WORTH * high, mask=keep)
+    return low_open | high_open
+
+
+@triton.jit
+def _again(to, where, against, more_low, more_high, f0, f1, c0, c1, keep, WORTH: tl.constexpr):
+    low, low_open = _sized(where, against, f0, keep, 0)
+    high, high_open = _sized(where, against, c0, keep, 16)
+    finer_low, unsure_low = _finer(where, more_low, f0, f1, low_open, 0)
+    finer_high, unsure_high = _finer(where, more_high, c0, c1, high_open, 16)
+    value = tl.where(low_open, finer_low, low) + WORTH * tl.where(high_open, finer_high, high)
+    tl.store(to, value, mask=low_open | high_open)
+    return unsure_low | unsure_high
+
+
+@triton.jit
+def _draw(
+    out, undecided, key, blocks, f0, f1, c0, c1, WORTH: tl.constexpr, LANES: tl.constexpr, SLOTS: tl.constexpr
+):
+    at = tl.program_id(0) * LANES + tl.arange(0, LANES)
+    keep = at < blocks
+    counter = at.to(tl.uint32)
+    wide = tl.cast(blocks, tl.int64)
+    x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15 = _block(counter, key, 0)
+    some = at < 0
+    some = some | _first(out + 0 * wide + at, x0, x1, f0, c0, keep, WORTH)
+    some = some | _first(out + 1 * wide + at, x2, x3, f0, c0, keep, WORTH)
+    some = some | _first(out + 2 * wide + at, x4, x5, f0, c0, keep, WORTH)
+    some = some | _first(out + 3 * wide + at, x6, x7, f0, c0, keep, WORTH)
+    some = some | _first(out + 4 * wide + at, x8, x9, f0, c0, keep, WORTH)
+    some = some | _first(out + 5 * wide + at, x10, x11, f0, c0, keep, WORTH)
+    some = some | _first(out + 6 * wide + at, x12, x13, f0, c0, keep, WORTH)
+    some = some | _first(out + 7 * wide + at, x14, x15, f0, c0, keep, WORTH)
     if tl.max(some.to(tl.int32)) > 0:
-        slot = tl.atomic_add(undecided, 1)
-        tl.store(undecided + 1 + slot, tl.program_id(0), mask=slot < SLOTS)
+        y0, y1, y2, y3, y4, y5, y6, y7, y8, y9, y10, y11, y12, y13, y14, y15 = _block(counter, key, 1)
+        still = at < 0
+        still = still | _again(out + 0 * wide + at, x0, x1, y0, y1, f0, f1, c0, c1, keep, WORTH)
+        still = still | _again(out + 1 * wide + at, x2, x3, y2, y3, f0, f1, c0, c1, keep, WORTH)
+        still = still | _again(out + 2 * wide + at, x4, x5, y4, y5, f0, f1, c0, c1, keep, WORTH)
+        still = still | _again(out + 3 * wide + at, x6, x7, y6, y7, f0, f1, c0, c1, keep, WORTH)
+        still = still | _again(out + 4 * wide + at, x8, x9, y8, y9, f0, f1, c0, c1, keep, WORTH)
+        still = still | _again(out + 5 * wide + at, x10, x11, y10, y11, f0, f1, c0, c1, keep, WORTH)
+        still = still | _again(out + 6 * wide + at, x12, x13, y12, y13, f0, f1, c0, c1, keep, WORTH)
+        still = still | _again(out + 7 * wide + at, x14, x15, y14, y15, f0, f1, c0, c1, keep, WORTH)
+        if tl.max(still.to(tl.int32)) > 0:
+            slot = tl.atomic_add(undecided, 1)
+            tl.store(undecided + 1 + slot, tl.program_id(0), mask=slot < SLOTS)
 
 
 def chunk(
-    key: torch.Tensor,
-    first: int,
-    blocks: int,
-    fine: Any,
-    coarse: Any,
-    *,
-    worth: int,
-    each: int,
-    group: int,
-    slots: int,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The draws of some blocks; how many groups of them have an open one, and which."""
-    out = torch.empty((each, blocks), dtype=torch.int32, device=key.device)
+    key: torch.Tensor, values: torch.Tensor, tables: Any, *, worth: int, group: int, slots: int
+) -> torch.Tensor:
+    """Makes the draws of all blocks; how many groups of them have an open one, and which."""
     undecided = torch.zeros(1 + slots, dtype=torch.int32, device=key.device)
+    blocks = values.shape[1]
     _draw[(triton.cdiv(blocks, group),)](
-        out, undecided, key, first, blocks, *fine, *coarse, COARSE=worth, LANES=group, SLOTS=slots
+        values, undecided, key, blocks, *tables[0], *tables[1], WORTH=worth, LANES=group, SLOTS=slots
     )
-    return out.view(-1), undecided
+    return undecided

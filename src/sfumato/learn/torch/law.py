@@ -33,21 +33,27 @@ class Table(NamedTuple):
     """A law on 0 … COLUMNS − 1 as columns of equal chance, each shared by two values.
 
     Attributes:
-        first: The highest 32 bits of each column's threshold, less 2**31: where a column changes hands.
-        rest: The 64 bits after those.
-        other: Whose a column is from its threshold on.
+        packed: The highest 16 bits of each column's threshold, where it changes hands; then 16 bits for whose
+            it is from there on.
+        second: The 32 bits after the threshold's highest, as signed words.
+        rest: The 48 bits after those.
     """
 
-    first: Words
-    rest: NDArray[np.uint64]
-    other: Words
+    packed: Words
+    second: Words
+    rest: NDArray[np.int64]
+
+    def column(self, at: int) -> tuple[int, int]:
+        """A column's threshold, among 2**96, and whose it is from there on."""
+        packed, second = (int(part[at]) & 0xFFFFFFFF for part in (self.packed, self.second))
+        return ((packed >> 16) << 80) + (second << 48) + int(self.rest[at]), packed & 0xFFFF
 
     def weights(self) -> list[int]:
         """How many of 2**111 equal chances each value has; for tests."""
         given = [0] * COLUMNS
-        for column, (first, rest, other) in enumerate(zip(*(part.tolist() for part in self), strict=True)):
-            threshold = ((first + (1 << 31)) << 64) + rest
-            given[column] += threshold
+        for at in range(COLUMNS):
+            threshold, other = self.column(at)
+            given[at] += threshold
             given[other] += (1 << _THRESHOLD_BITS) - threshold
         return given
 
@@ -128,6 +134,7 @@ def _columns(weights: list[int]) -> Table:
             high.pop()
             if left[giver] < height:
                 low.append(giver)
-    first = np.array([(each >> 64) - (1 << 31) for each in threshold], np.int32)
-    rest = np.array([each & (2**64 - 1) for each in threshold], np.uint64)
-    return Table(first, rest, np.array(other, np.int32))
+    packed = np.array([(each >> 80) << 16 | to for each, to in zip(threshold, other, strict=True)], np.uint32)
+    second = np.array([each >> 48 & 0xFFFFFFFF for each in threshold], np.uint32)
+    rest = np.array([each & 0xFFFFFFFFFFFF for each in threshold], np.int64)
+    return Table(packed.view(np.int32), second.view(np.int32), rest)

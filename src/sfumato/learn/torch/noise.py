@@ -11,15 +11,16 @@ import numpy as np
 import torch
 
 from sfumato import random
-from sfumato.learn.torch.law import COARSE, COLUMNS, Table, tables
+from sfumato.learn.torch.law import COARSE, COLUMNS, tables
 
 __all__ = ["EACH", "GROUP", "SLOTS", "Drawn", "Noise", "keystream"]
 
 Tensor: TypeAlias = torch.Tensor
 Words: TypeAlias = tuple[Tensor, ...]
+Tables: TypeAlias = tuple[tuple[Tensor, ...], ...]
 
-EACH = 5
-"""How many draws one block of the keystream is enough for, at three of its 16 words each."""
+EACH = 8
+"""How many draws one block of the keystream is enough for, at two of its 16 words each."""
 GROUP = 256
 """How many blocks of the keystream are made together on an accelerator."""
 SLOTS = 63
@@ -27,23 +28,22 @@ SLOTS = 63
 _CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 _COLUMN_ROUNDS = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15))
 _DIAGONAL_ROUNDS = ((0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
-_MOST_BLOCKS = 1 << 24  # of one launch: counters and buffers stay small
+_MOST_BLOCKS = 1 << 20  # together, where each operation holds them all
 _SIGNED = 1 << 31
 
 
-def keystream(key: Tensor, first: int, blocks: int, *, double_rounds: int = 10) -> Words:
-    """ChaCha20's 16 words of each of so many blocks, as tensors of 32-bit integers.
+def keystream(key: Tensor, counter: Tensor, stream: int = 0, *, double_rounds: int = 10) -> Words:
+    """ChaCha20's 16 words of each block, as tensors of 32-bit integers.
 
     Args:
         key: Its eight words.
-        first: The counter of the first block.
-        blocks: How many.
+        counter: Which blocks.
+        stream: The first word of the nonce.
         double_rounds: Ten are ChaCha20.
     """
-    counter = torch.arange(first, first + blocks, dtype=torch.int32, device=key.device)
     zero = torch.zeros_like(counter)
     start = [zero + _signed(word) for word in _CONSTANTS] + [zero + key[at] for at in range(8)]
-    start += [counter, zero, zero, zero]
+    start += [counter, zero + stream, zero, zero]
     state = list(start)
     for _ in range(double_rounds):
         for quarter in _COLUMN_ROUNDS + _DIAGONAL_ROUNDS:
@@ -70,26 +70,42 @@ def _signed(word: int) -> int:
     return word - 2 * _SIGNED if word >= _SIGNED else word
 
 
-def drawn(words: Words, fine: tuple[Tensor, Tensor], coarse: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """A draw from three words each, and which of them 32 bits of a threshold could not decide.
+def drawn(words: Tensor, tables: Tables) -> tuple[Tensor, Tensor]:
+    """Draws from two words each, and which of them 16 bits of a threshold could not decide.
 
     Args:
-        words: 15 bits for a column and one for a sign, of each table; 32 for the threshold of each.
-        fine: Thresholds, and whose a column is from there on.
-        coarse: Likewise.
+        words: 15 bits for a column and one for a sign, of each table; 16 for the threshold of each.
+        tables: The fine and the coarse one.
     """
-    where, of_fine, of_coarse = words
-    low, open_low = _value(where & 0xFFFF, of_fine, fine)
-    high, open_high = _value((where >> 16) & 0xFFFF, of_coarse, coarse)
-    return low + COARSE * high, open_low | open_high
+    where, against = words
+    parts = [
+        _sized(where >> shift, (against >> shift) & 0xFFFF, table[0])
+        for shift, table in zip((0, 16), tables, strict=True)
+    ]
+    return parts[0][0] + COARSE * parts[1][0], parts[0][1] | parts[1][1]
 
 
-def _value(place: Tensor, word: Tensor, table: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def redrawn(words: Tensor, more: Tensor, tables: Tables) -> tuple[Tensor, Tensor]:
+    """The same draws with 32 more bits for each threshold that 16 could not decide."""
+    where, against = words
+    values, undecided = list[Tensor](), list[Tensor]()
+    for shift, word, (packed, second) in zip((0, 16), more, tables, strict=True):
+        size, open_still = _sized(where >> shift, (against >> shift) & 0xFFFF, packed)
+        column, sign = (where >> shift) & (COLUMNS - 1), 1 - 2 * ((where >> (shift + 15)) & 1)
+        threshold = second[column]
+        below = (word ^ -_SIGNED) < (threshold ^ -_SIGNED)
+        finer = sign * torch.where(below, column, packed[column] & 0xFFFF)
+        values.append(torch.where(open_still, finer, size))
+        undecided.append(open_still & (word == threshold))
+    return values[0] + COARSE * values[1], undecided[0] | undecided[1]
+
+
+def _sized(place: Tensor, against: Tensor, packed: Tensor) -> tuple[Tensor, Tensor]:
     column = place & (COLUMNS - 1)
-    threshold = table[0][column]
-    against = word ^ -_SIGNED
-    value = torch.where(against < threshold, column, table[1][column])
-    return torch.where(place >= COLUMNS, -value, value), against == threshold
+    entry = packed[column]
+    threshold = (entry >> 16) & 0xFFFF
+    size = torch.where(against < threshold, column, entry & 0xFFFF)
+    return torch.where((place & COLUMNS) > 0, -size, size), against == threshold
 
 
 class Drawn:
@@ -111,90 +127,92 @@ class Noise:
 
     Privacy:
         Claim: each draw is independent and has the law of `sfumato.learn.torch.law`, exactly. A column and a
-        sign are uniform, and a threshold of 96 bits is compared with 96 uniform bits: with the first 32 for
-        all draws at once, and with 64 more for the few that these leave open. Condition: the keystream is as
-        good as uniform bits, as everywhere in the package.
+        sign are uniform, and a threshold of 96 bits is compared with 96 uniform bits: with the first 16 for
+        all draws at once, with 32 more of another stream of the same key for those that these leave open, and
+        with 48 of `sfumato.random` for the few that are open still. Condition: the keystream is as good as
+        uniform bits, as everywhere in the package.
     """
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
-        self._kept = tables()
-        self._tables = tuple(
-            (
-                torch.from_numpy(table.first).to(self.device),
-                torch.from_numpy(table.other).to(self.device),
-            )
-            for table in self._kept
+        self._here = tuple(
+            (torch.from_numpy(table.packed), torch.from_numpy(table.second)) for table in tables()
         )
+        self._there = tuple(tuple(part.to(self.device) for part in table) for table in self._here)
         self._shown: Tensor | None = None
         self._chunk: Callable[..., Any] = _kernel() if self.device.type == "cuda" else _chunk
 
     def draw(self, count: int) -> Drawn:
         """So many draws, under way where the device works by itself."""
         if self.device.type == "cpu":
-            words = torch.from_numpy(random.current().words32(3 * count).view(np.int32)).reshape(3, -1)
-            return Drawn(lambda: self._settled(words, *drawn(tuple(words), *self._tables)))
+            words = torch.from_numpy(random.current().words32(2 * count).view(np.int32)).reshape(2, -1)
+            return Drawn(lambda: self._settled(words, *drawn(words, self._here)))
         return self.keyed(_key(), count)
 
     def keyed(self, key: Tensor, count: int) -> Drawn:
         """So many draws from ChaCha20 under a key that is used for nothing else."""
         there, blocks = key.to(self.device, non_blocking=True), -(-count // EACH)
-        chunks = [(first, min(_MOST_BLOCKS, blocks - first)) for first in range(0, blocks, _MOST_BLOCKS)]
-        begun = [self._chunk(there, *chunk, *self._tables) for chunk in chunks]
-        seen = self._seen(torch.stack([groups for _, groups in begun]))
+        values = torch.empty((EACH, blocks), dtype=torch.int32, device=self.device)
+        seen = self._seen(self._chunk(there, values, self._there))
 
         def settle() -> Tensor:
-            for (first, many), (values, _), (some, *groups) in zip(chunks, begun, seen(), strict=True):
-                listed = groups[:some] if some <= SLOTS else range(-(-many // GROUP))
-                self._settle(values.view(EACH, many), key, first, listed)
-            return (begun[0][0] if len(begun) == 1 else torch.cat([values for values, _ in begun]))[:count]
+            some, *groups = seen()
+            self._settle(values, key, groups[:some] if some <= SLOTS else range(-(-blocks // GROUP)))
+            return values.view(-1)[:count]
 
         return Drawn(settle)
 
-    def _seen(self, value: Tensor) -> Callable[[], list[list[int]]]:
+    def _seen(self, value: Tensor) -> Callable[[], list[int]]:
         """What a small tensor of the device holds; nothing waits for it until that is asked."""
         if self.device.type != "cuda":
             return lambda: value.tolist()
-        if self._shown is None or self._shown.shape != value.shape:
+        if self._shown is None:
             self._shown = torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
         shown, done = self._shown.copy_(value, non_blocking=True), torch.cuda.Event()
         done.record()
 
-        def wait() -> list[list[int]]:
+        def wait() -> list[int]:
             done.synchronize()
             return shown.tolist()  # type: ignore[no-any-return]
 
         return wait
 
-    def _settle(self, values: Tensor, key: Tensor, first: int, groups: Iterable[int]) -> None:
+    def _settle(self, values: Tensor, key: Tensor, groups: Iterable[int]) -> None:
         """Makes the draws of these groups again, with all bits that they need."""
-        tables = [tuple(each.cpu() for each in table) for table in self._tables]
         for group in groups:
             start, end = group * GROUP, min((group + 1) * GROUP, values.shape[1])
-            stream = keystream(key.cpu(), first + start, end - start)
-            for row, words in zip(values, _triples(stream), strict=True):
-                row[start:end] = self._settled(torch.stack(words), *drawn(words, *tables)).to(row.device)
+            counter = torch.arange(start, end, dtype=torch.int32)
+            streams = [_pairs(keystream(key.cpu(), counter, stream)) for stream in (0, 1)]
+            for row, words, more in zip(values, *streams, strict=True):
+                again, undecided = redrawn(words, more, self._here)
+                row[start:end] = self._exactly(words, more, again, undecided).to(row.device)
 
     def _settled(self, words: Tensor, values: Tensor, undecided: Tensor) -> Tensor:
-        """The same draws, where those that 32 bits left open have 64 more."""
-        for at in undecided.nonzero().flatten().tolist():
-            values[at] = self._exactly(*(int(word) & 0xFFFFFFFF for word in words[:, at]))
+        """The same draws, where those that 16 bits left open have 80 more."""
+        places = undecided.nonzero().flatten()
+        if len(places):
+            more = torch.from_numpy(random.current().words32(2 * len(places)).view(np.int32)).reshape(2, -1)
+            few = words[:, places]
+            values[places] = self._exactly(few, more, *redrawn(few, more, self._here))
         return values
 
-    def _exactly(self, where: int, *firsts: int) -> int:
-        value = 0
-        for table, place, first, worth in zip(
-            self._kept, (where & 0xFFFF, where >> 16), firsts, (1, COARSE), strict=True
-        ):
-            size = _decided(table, place & (COLUMNS - 1), first)
-            value += worth * (-size if place >= COLUMNS else size)
-        return value
+    def _exactly(self, words: Tensor, more: Tensor, values: Tensor, undecided: Tensor) -> Tensor:
+        """The same draws, where those that 48 bits left open have all of them."""
+        for at in undecided.nonzero().flatten().tolist():
+            values[at] = _decided(*(int(word) & 0xFFFFFFFF for word in (*words[:, at], *more[:, at])))
+        return values
 
 
-def _decided(table: Table, column: int, first: int) -> int:
-    threshold = ((int(table.first[column]) + _SIGNED) << 64) + int(table.rest[column])
-    below = ((first << 64) + random.current().bits(64)) < threshold
-    return column if below else int(table.other[column])
+def _decided(where: int, against: int, *more: int) -> int:
+    """A draw with 96 bits for each threshold, the last 48 of them new."""
+    value = 0
+    for table, shift, middle, worth in zip(tables(), (0, 16), more, (1, COARSE), strict=True):
+        column = where >> shift & (COLUMNS - 1)
+        threshold, other = table.column(column)
+        drawn = ((against >> shift & 0xFFFF) << 80) + (middle << 48) + random.current().bits(48)
+        size = column if drawn < threshold else other
+        value += worth * (-size if where >> (shift + 15) & 1 else size)
+    return value
 
 
 def _kernel() -> Callable[..., Any]:
@@ -203,26 +221,35 @@ def _kernel() -> Callable[..., Any]:
         return _chunk
     from sfumato.learn.torch.chacha import chunk
 
-    return partial(chunk, worth=COARSE, each=EACH, group=GROUP, slots=SLOTS)
+    return partial(chunk, worth=COARSE, group=GROUP, slots=SLOTS)
 
 
 def _key() -> Tensor:
     return torch.from_numpy(random.current().words32(8).view(np.int32))
 
 
-def _triples(stream: Words) -> list[Words]:
-    return [stream[3 * at : 3 * at + 3] for at in range(EACH)]
+def _pairs(stream: Words) -> list[Tensor]:
+    return [torch.stack(stream[2 * at : 2 * at + 2]) for at in range(EACH)]
 
 
-def _chunk(
-    key: Tensor, first: int, blocks: int, fine: tuple[Tensor, Tensor], coarse: tuple[Tensor, Tensor]
-) -> tuple[Tensor, Tensor]:
-    """The draws of some blocks; how many groups of them have an open one, and which."""
-    values, undecided = zip(
-        *(drawn(words, fine, coarse) for words in _triples(keystream(key, first, blocks))), strict=True
-    )
-    groups = (torch.stack(undecided).any(0).nonzero().flatten() // GROUP).unique().to(torch.int32)
-    listed = torch.zeros(1 + SLOTS, dtype=torch.int32, device=key.device)
-    listed[0] = len(groups)
-    listed[1 : 1 + len(groups)] = groups[:SLOTS]
-    return torch.cat(values), listed
+def _chunk(key: Tensor, values: Tensor, tables: Tables) -> Tensor:
+    """Makes the draws of all blocks; how many groups of them have an open one, and which."""
+    blocks = values.shape[1]
+    listed, some = torch.zeros(1 + SLOTS, dtype=torch.int32, device=key.device), list[Tensor]()
+    for first in range(0, blocks, _MOST_BLOCKS):
+        counter = torch.arange(first, min(first + _MOST_BLOCKS, blocks), dtype=torch.int32, device=key.device)
+        for row, words in zip(values, _pairs(keystream(key, counter)), strict=True):
+            made, undecided = drawn(words, tables)
+            row[first : first + _MOST_BLOCKS] = made
+            some.append(counter[undecided])
+    again = torch.cat(some).unique()
+    if len(again):
+        streams = [_pairs(keystream(key, again, stream)) for stream in (0, 1)]
+        undecided = torch.zeros_like(again, dtype=torch.bool)
+        for row, words, more in zip(values, *streams, strict=True):
+            row[again], still = redrawn(words, more, tables)
+            undecided |= still
+        groups = (again[undecided] // GROUP).unique()
+        listed[0] = len(groups)
+        listed[1 : 1 + min(len(groups), SLOTS)] = groups[:SLOTS]
+    return listed
