@@ -24,6 +24,7 @@ SUBJECTS = (
     "anonymity",
     "games",
     "learn",
+    "deep_gpu",
     "synth",
     "census",
     "continual",

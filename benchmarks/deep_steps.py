@@ -43,7 +43,7 @@ def ours(case: Case, device: str, amp: bool, *, compiled: bool = True) -> Step:
             torch.optim.SGD(model.parameters(), RATE),
             (given, target),
             epsilon=100, delta=1e-3, size=case.batch, batch=case.batch, steps=1000, clip=CLIP,
-            objective=losses, amp=torch.bfloat16 if amp else None, compiled=compiled,
+            physical=case.batch, objective=losses, amp=torch.bfloat16 if amp else None, compiled=compiled,
         )  # fmt: skip
 
     def step() -> None:
