@@ -61,7 +61,9 @@ def test_sums_are_those_of_all_records(found):
     plant("silent", alone, 0)
     alone.step()
     for one in found["sums"]:
-        assert torch.allclose(one["given"][0], optimizer.given[0], rtol=1e-4, atol=1e-7)
+        assert torch.allclose(
+            one["given"][0], optimizer.given[0], rtol=1e-4, atol=1e-6
+        )  # steps of the grid, one a pass
 
 
 def test_parameters_are_the_same_to_the_last_bit(found):

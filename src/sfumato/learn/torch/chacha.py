@@ -151,6 +151,15 @@ def chunk(
     undecided = torch.zeros(1 + slots, dtype=torch.int32, device=key.device)
     blocks = values.shape[1]
     _draw[(triton.cdiv(blocks, group),)](
-        values, undecided, key, blocks, *tables[0], *tables[1], WORTH=worth, LANES=group, SLOTS=slots, num_warps=8
+        values,
+        undecided,
+        key,
+        blocks,
+        *tables[0],
+        *tables[1],
+        WORTH=worth,
+        LANES=group,
+        SLOTS=slots,
+        num_warps=8,
     )
     return undecided
