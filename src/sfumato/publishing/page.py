@@ -33,13 +33,19 @@ pre { background: var(--card); border-radius: .5rem; padding: .8rem 1rem; overfl
   font-size: .85rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.2rem; margin: 1rem 0; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; margin: 1rem 0; }
+.rows { overflow: auto; margin: 1rem 0; max-height: 34rem; border: 1px solid var(--line);
+  border-radius: .5rem; } .rows table { width: 100%; }
+td, th { white-space: nowrap; vertical-align: bottom; } th > div { min-width: 9rem; margin-left: auto; }
+thead th { position: sticky; top: 0; background: var(--paper); }
 svg { display: block; width: 100%; height: auto; margin: 1rem 0; }
 svg .band { fill: var(--accent); opacity: .2; }
 svg .line { fill: none; stroke: var(--accent); stroke-width: 2; }
 svg .axis { stroke: var(--line); } svg text { fill: var(--soft); font-size: 12px; }
+@media (max-width: 40rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; }
+  svg text { font-size: 20px; } }
 ul { padding-left: 1.2rem; } footer { margin-top: 3rem; color: var(--soft); font-size: .9rem; }
 @media print { body { max-width: none; padding: 0; font-size: 10.5pt; } nav { display: none; }
+  .rows { max-height: none; overflow: visible; border: 0; } thead th { position: static; }
   h2 { break-after: avoid; } tr, dl, svg { break-inside: avoid; } pre { border: 1px solid var(--line); } }
 """
 
@@ -101,7 +107,7 @@ def _section(release: Published) -> str:
                 head,
                 _facts(facts, {"files": links}),
                 picture(release),
-                f'<div class="wide">{_table(release, release.table.num_rows)}</div>',
+                f'<div class="rows" tabindex="0">{_table(release, release.table.num_rows)}</div>',
                 f"<h3>What was asked</h3>\n<pre>{escape(wanted.sql.strip())}</pre>",
                 f"<ul>{notes}</ul>" if notes else "",
             ],

@@ -12,7 +12,7 @@ from sfumato.render import shown
 __all__ = ["picture"]
 
 _WIDTH, _HEIGHT = 720, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 12, 26, 26
+_LEFT, _RIGHT, _TOP, _BOTTOM = 90, 12, 30, 26
 _MOST = 2000  # points
 
 
@@ -58,7 +58,7 @@ def _drawn(name: str, low: list[float], values: list[float], high: list[float], 
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">'
         f'<line class="axis" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{zero:.1f}" y2="{zero:.1f}"/>'
         f'<polygon class="band" points="{band}"/><polyline class="line" points="{" ".join(points(values))}"/>'
-        f'<text x="0" y="14">{escape(name)} ± noise</text>'
+        f'<text x="{_LEFT}" y="14">{escape(name)} ± noise</text>'
         f'<text x="{_LEFT - 8}" y="{_TOP + 4}" text-anchor="end">{escape(_figure(top))}</text>'
         f'<text x="{_LEFT - 8}" y="{zero + 4:.1f}" text-anchor="end">0</text>'
         f'<text x="{_LEFT}" y="{_HEIGHT - 6}">{escape(release.first)}</text>'
