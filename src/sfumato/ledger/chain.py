@@ -16,7 +16,7 @@ from typing import Any
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, LedgerTampered
-from sfumato.render import is_text
+from sfumato.render import is_text, is_visible
 
 __all__ = ["GENESIS", "Chain", "Row", "canonical", "plain", "text"]
 
@@ -166,7 +166,6 @@ def text(value: str, name: str) -> str:
         )
     if form.isascii() and form.isprintable():
         return form
-    # Control and format characters, lone surrogates, line separators: names that look alike are alike.
-    if any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in form):
+    if not is_visible(form):  # names that look alike are alike
         raise InvalidParameter(f"{name} must not contain control characters or invisible ones.")
     return form
