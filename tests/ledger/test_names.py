@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, LedgerMismatch
-from sfumato.ledger import Budget, Counter, Ledger, Steward, book, names, rules
+from sfumato.ledger import Budget, Counter, Ledger, Steward, account, names, rules
 from sfumato.loss import PureLoss
 
 F = Fraction
@@ -92,7 +92,7 @@ def test_no_spelling_of_a_name_escapes_a_limit_a_revocation_or_a_budget():
 
 
 def test_the_search_finds_names_that_are_compared_as_they_are_written(monkeypatch):
-    for module in (names, book, rules):
+    for module in (names, account, rules):
         if hasattr(module, "alike"):
             monkeypatch.setattr(module, "alike", lambda name: name)
     monkeypatch.setattr("sfumato.ledger.allotment.alike", lambda name: name)
@@ -135,7 +135,7 @@ def test_a_name_that_nobody_sees_is_refused(name):
 
 def as_of_before(monkeypatch) -> None:
     """Names compared as they are written, as earlier versions did."""
-    for module in ("book", "allotment", "counter", "names"):
+    for module in ("account", "allotment", "counter", "names"):
         monkeypatch.setattr(f"sfumato.ledger.{module}.alike", lambda name: name)
 
 

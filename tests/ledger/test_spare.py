@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato.accounting import gaussian_sigma
 from sfumato.errors import BudgetExceeded
-from sfumato.ledger import Budget, Counter, Ledger, Steward
-from sfumato.ledger import book as books
+from sfumato.ledger import Budget, Counter, Ledger, Steward, account
 from sfumato.ledger.spare import Spare, spared
 from sfumato.loss import ApproximateLoss
 
@@ -124,7 +123,7 @@ def test_a_part_of_the_whole_is_found(monkeypatch):
 
     with pytest.raises(AssertionError):
         after(MILLIONTH, 100, hundredth)
-    monkeypatch.setattr(books, "spared", hundredth)
+    monkeypatch.setattr(account, "spared", hundredth)
     with pytest.raises((AssertionError, BudgetExceeded)):
         ask(Budget(EPSILON, MILLIONTH), None, [(False, 9), *[(False, 0)] * 11])
 

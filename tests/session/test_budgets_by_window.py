@@ -16,7 +16,7 @@ from sqlglot import exp
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, LedgerMismatch, QueryRefused
 from sfumato.ledger import Memo, Steward
-from sfumato.ledger.book import Account
+from sfumato.ledger.account import Account
 from sfumato.ledger.spans import Spans
 from sfumato.loss import PureLoss
 from sfumato.plan.questions.nodes import Measured

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import InvalidParameter, LedgerMismatch
-from sfumato.ledger.book import Account
+from sfumato.ledger.account import Account
 from sfumato.ledger.budget import Budget, Totals, amount
 from sfumato.ledger.chain import Row, text
 from sfumato.ledger.names import alike

@@ -12,7 +12,7 @@ from fractions import Fraction
 from sfumato._dataclasses import dataclass
 from sfumato.accounting import Tally
 from sfumato.errors import InvalidParameter, NotCertified, UnsupportedLoss
-from sfumato.ledger.book import Account
+from sfumato.ledger.account import Account
 from sfumato.ledger.budget import Accountant, Budget, Totals, amount
 from sfumato.ledger.chain import Row
 from sfumato.ledger.gates import sums_in, windows_in

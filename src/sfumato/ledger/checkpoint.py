@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sfumato.errors import LedgerUnusable
+from sfumato.ledger.account import Account
 from sfumato.ledger.anchor import Mark
-from sfumato.ledger.book import Account, Book
+from sfumato.ledger.book import Book
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Chain, canonical
 from sfumato.ledger.files import read_whole, replace_file

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sfumato.errors import LedgerUnusable
-from sfumato.ledger.book import Account, Book
+from sfumato.ledger.account import Account
+from sfumato.ledger.book import Book
 from sfumato.ledger.chain import Chain, Row
 from sfumato.ledger.receipt import Receipt
 

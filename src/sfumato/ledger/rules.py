@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from sfumato.errors import AccessDenied, InvalidParameter, LedgerMismatch
-from sfumato.ledger.book import Account, Book
+from sfumato.ledger.account import Account
+from sfumato.ledger.book import Book
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import Chain, Row, canonical, plain, text
 from sfumato.ledger.gates import refuse_unfit

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from sfumato.errors import LedgerMismatch
-from sfumato.ledger.book import Account
+from sfumato.ledger.account import Account
 from sfumato.ledger.chain import Row, canonical
 from sfumato.ledger.gates import problems_of_sums, windows_in
 from sfumato.ledger.names import alike

@@ -8,9 +8,10 @@ from fractions import Fraction
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import LedgerTampered, LedgerUnusable, SfumatoError
+from sfumato.ledger.account import Account
 from sfumato.ledger.anchor import Anchor, Mark, stale
 from sfumato.ledger.blocks import can_be_resumed, problems_of
-from sfumato.ledger.book import Account, Book
+from sfumato.ledger.book import Book
 from sfumato.ledger.budget import Budget, Totals
 from sfumato.ledger.chain import Chain, Row
 from sfumato.ledger.checkpoint import Checkpoint
