@@ -23,7 +23,9 @@ if find_spec("torch") is None:
     raise MissingExtra("Deep learning needs PyTorch: pip install 'sfumato[torch]'.")
 
 if TYPE_CHECKING:
+    from sfumato.learn.torch.adam import CorrectedAdam
     from sfumato.learn.torch.datasets import cifar10, cifar100, mnist
+    from sfumato.learn.torch.federated import Federated, federated
     from sfumato.learn.torch.named import Named
     from sfumato.learn.torch.objectives import cross_entropy, next_token, squared_error
     from sfumato.learn.torch.quantile import Quantile
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "datasets": "cifar10 cifar100 mnist",
+    "adam": "CorrectedAdam",
+    "federated": "Federated federated",
     "named": "Named",
     "objectives": "cross_entropy next_token squared_error",
     "quantile": "Quantile",
@@ -41,6 +45,8 @@ _HOMES = {
 
 __all__ = [
     "Allocation",
+    "CorrectedAdam",
+    "Federated",
     "Named",
     "Poisson",
     "Private",
@@ -48,6 +54,7 @@ __all__ = [
     "cifar10",
     "cifar100",
     "cross_entropy",
+    "federated",
     "mnist",
     "next_token",
     "private",

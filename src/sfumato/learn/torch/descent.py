@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.adam import CorrectedAdam
 from sfumato.learn.torch.clipping import Bound
 from sfumato.learn.torch.engine import Engine, Grid
 from sfumato.learn.torch.law import SIGMA
@@ -122,6 +125,16 @@ class Descent:
         """One step; nothing of it is shown but the model."""
         numbers = self.numbers + (self.adaptive is not None)
         drawn, noise = self.sampler.draw(len(self.records)), self.noise.draw(numbers)
+        sums = self.sums(drawn)
+        if isinstance(self.optimizer, CorrectedAdam):
+            self.optimizer.hear((self.sigma * self.clip / self.batch) ** 2)
+        with torch.no_grad():
+            self._set(sums, noise.values())
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def sums(self, drawn: NDArray[np.int64]) -> list[Tensor]:
+        """The sums over all records that were drawn, in whole steps of the grid, pass by pass."""
         sums: list[Tensor] | None = None
         passes = -(-max(len(drawn), 1) // self.physical)
         for batch in self.records.batches(drawn, self.physical, self.engine.device):
@@ -130,10 +143,7 @@ class Descent:
                 found = [each.to(torch.int64) for each in found]
             sums = found if sums is None else torch._foreach_add(sums, found)
         assert sums is not None
-        with torch.no_grad():
-            self._set(sums, noise.values())
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        return sums
 
     def _set(self, sums: list[Tensor], noise: Tensor) -> None:
         """Gives the parameters their gradients, and the clip its next value."""

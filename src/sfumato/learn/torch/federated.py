@@ -1,0 +1,223 @@
+"""`federated`: clients train a model on records of their own, and a server averages what they changed."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.func import functional_call
+
+from sfumato.errors import InvalidParameter
+from sfumato.learn.federated import Guarantee
+from sfumato.learn.torch.descent import Descent
+from sfumato.learn.torch.law import DISTANCE
+from sfumato.learn.torch.objectives import cross_entropy
+from sfumato.learn.torch.paying import Payer
+from sfumato.learn.torch.recording import Objective
+from sfumato.learn.torch.records import Records
+from sfumato.learn.torch.runs import Private
+from sfumato.learn.torch.sampling import Poisson
+from sfumato.ledger import Counter
+from sfumato.numeric.exact import Rational, as_integer, positive, probability, show
+
+__all__ = ["Federated", "federated"]
+
+Tensor: TypeAlias = torch.Tensor
+_SLACK = 2.0**-20  # more than a norm in 64-bit floats is off
+
+
+def federated(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    clients: Sequence[tuple[Tensor, Tensor]],
+    *,
+    example: tuple[Tensor, Tensor],
+    epsilon: Rational,
+    delta: Rational,
+    size: int,
+    batch: int,
+    rounds: int,
+    local_steps: int = 5,
+    local_rate: float = 0.1,
+    clip: Rational = 1,
+    objective: Objective = cross_entropy,
+    ledger: Counter | None = None,
+    dataset: str = "",
+    analyst: str | None = None,
+    block: int = 1,
+) -> Federated:
+    """A run of rounds over clients: each trains on its own, and what it changed is cut and averaged.
+
+    ```python
+    run = federated(model, torch.optim.SGD(model.parameters(), lr=1), clients, example=(x[0], y[0]),
+                    epsilon=4, delta=1e-6, size=5_000, batch=500, rounds=50, local_steps=5, clip=1)
+    run.fit()
+    ```
+
+    Args:
+        model: What is trained.
+        optimizer: The server's: it is given what the clients changed, with noise, as a gradient. Plain SGD
+            with a rate of 1 is federated averaging.
+        clients: Of each, its inputs and targets. All clients are simulated here, each by its records alone.
+        example: One made-up record; a client whose records are of another kind counts as none.
+        epsilon: What all rounds cost together, for adding or removing one client.
+        delta: Likewise.
+        size: How many clients there are about, as a public number.
+        batch: The expected number of clients of a round.
+        rounds: How often weights go out and changes come back.
+        local_steps: How many steps of gradient descent a client takes in a round, each over all its records.
+        local_rate: How long these are.
+        clip: What a client's change is cut to, in L2.
+        objective: From outputs and targets to a loss for each record; a client's is the mean.
+        ledger: Which ledger pays; see `private`.
+        dataset: Whose budget pays.
+        analyst: In whose name.
+        block: How many rounds are taken from the ledger at once.
+
+    Returns:
+        The run. Nothing is debited or read before its first step, which is a round.
+    """
+    many, expected = as_integer(size, "size"), as_integer(batch, "batch")
+    price = positive(epsilon, "epsilon"), probability(delta, "delta")
+    if not 0 < local_rate < math.inf:
+        raise InvalidParameter("local_rate must be above 0.")
+    if price[1] * many > 1:
+        warnings.warn(
+            f"delta {show(price[1])} is more than one in the {many:,} clients: that allows to publish one.",
+            stacklevel=2,
+        )
+    numbers = sum(each.numel() for each in model.parameters() if each.requires_grad)
+    missing = DISTANCE * numbers * as_integer(rounds, "rounds")
+    if missing * 2 > price[1]:
+        raise InvalidParameter(f"delta must be at least {float(2 * missing):.1e} for so many numbers.")
+    sampler = Poisson(positive(expected, "batch") / many, rounds)
+    sigma = sampler.sigma(price[0], price[1] - missing)
+    descent = Rounds(
+        model,
+        optimizer,
+        Clients(clients, example),
+        sampler,
+        sigma=sigma,
+        clip=float(positive(clip, "clip")),
+        batch=expected,
+        physical=1,
+        objective=objective,
+    )
+    descent.train(objective, as_integer(local_steps, "local_steps"), float(local_rate))
+    payer = None if ledger is None else Payer(ledger, dataset, analyst, block)
+    return Federated(descent, sigma, price, missing, payer)
+
+
+class Clients(Records):
+    """Clients, each a pair of tensors; one of another kind, or without records, counts as none.
+
+    Args:
+        clients: Of each, its inputs and targets.
+        example: One made-up record.
+    """
+
+    def __init__(self, clients: Sequence[tuple[Tensor, Tensor]], example: tuple[Tensor, Tensor]) -> None:
+        if not len(clients):
+            raise InvalidParameter(
+                "There are no clients: give one pair (inputs, targets) of tensors for each of them."
+            )
+        self.clients = list(clients)
+        self.example = tuple(torch.zeros_like(side) for side in example)
+
+    def __len__(self) -> int:
+        """How many there are: private, and never shown."""
+        return len(self.clients)
+
+    def of(self, client: int, device: torch.device) -> tuple[Tensor, Tensor] | None:
+        """The records of one, if they can be trained on."""
+        try:
+            sides = [torch.as_tensor(side) for side in self.clients[client]]
+            fit = [
+                side.shape[1:] == like.shape and side.is_floating_point() == like.is_floating_point()
+                for side, like in zip(sides, self.example, strict=True)
+            ]
+        except Exception:  # no row decides an error
+            return None
+        if not all(fit) or not len(sides[0]) or len(sides[0]) != len(sides[1]):
+            return None
+        return tuple(side.to(device, like.dtype) for side, like in zip(sides, self.example, strict=True))
+
+
+class Rounds(Descent):
+    """The rounds of a run: the clients that are drawn train, and what they changed is summed.
+
+    Privacy:
+        Claim: that of `Descent`, a client being a record. Proof: a client's change follows from its own
+        records and the weights of all, which are private already. It is scaled to a length below the clip, in
+        64-bit floats with a margin for what they are off, and rounded towards zero to whole steps of the
+        grid, which makes no number larger; whole numbers add up exactly. A change that is no number, or a
+        client whose records cannot be trained on, counts as none. Conditions: clients follow the protocol and
+        trust the server, which sees each change, or a secure aggregation outside this guarantee.
+    """
+
+    def train(self, objective: Objective, steps: int, rate: float) -> None:
+        """Says how clients train."""
+        self._how = objective, steps, rate
+
+    def sums(self, drawn: NDArray[np.int64]) -> list[Tensor]:
+        """The sum of the changes of all clients that were drawn, in whole steps of the grid."""
+        assert isinstance(self.records, Clients)
+        values = {name: each.detach() for name, each in self.model.named_parameters() if each.requires_grad}
+        total = torch.zeros(self.numbers, dtype=torch.int64, device=self.engine.device)
+        for client in drawn.tolist():
+            records = self.records.of(client, self.engine.device)
+            if records is not None:
+                total += self._cut(self._changed(values, *records))
+        parts = total.split([value.numel() for value in values.values()])
+        return [part.view(value.shape) for part, value in zip(parts, values.values(), strict=True)]
+
+    def _changed(self, values: dict[str, Tensor], given: Tensor, target: Tensor) -> Tensor:
+        """What a client took off each weight, as one vector."""
+        objective, steps, rate = self._how
+        own = values
+        try:
+            for _ in range(steps):
+                own = {name: each.detach().requires_grad_() for name, each in own.items()}
+                with torch.enable_grad():
+                    loss = objective(functional_call(self.model, own, (given,)), target).mean()
+                    slopes = torch.autograd.grad(loss, list(own.values()), allow_unused=True)
+                own = {
+                    name: each.detach() if slope is None else each.detach() - rate * slope
+                    for (name, each), slope in zip(own.items(), slopes, strict=True)
+                }
+        except Exception:  # no row decides an error; a model that cannot be trained was refused before
+            own = values
+        return torch.cat([(values[name].double() - own[name].double()).flatten() for name in values])
+
+    def _cut(self, change: Tensor) -> Tensor:
+        length = self.engine.bound.clip * (1 - _SLACK)
+        norm = change.norm()
+        factor = torch.where(torch.isfinite(norm), length / norm.clamp(min=length), 0.0)
+        sound = torch.where(torch.isfinite(change), change, 0.0)
+        return (sound * factor / self.step_of_grid).trunc().to(torch.int64)
+
+
+class Federated(Private):
+    """A run of rounds over clients: a `Private` whose records are clients."""
+
+    def account(self) -> dict[str, Guarantee]:
+        """What is promised to a client over all rounds: `central`, by the models; `local`, by its changes."""
+        seen = "whoever sees the models of all rounds; one client added or removed"
+        trusted = "the server, which sees each change, or a secure aggregation outside this guarantee"
+        return {
+            "central": Guarantee(seen, self.loss, float(self.epsilon), float(self.delta)),
+            "local": Guarantee(trusted, None, math.inf, 0.0),
+        }
+
+    def _declared(self) -> dict[str, Any]:
+        return {**super()._declared(), "clients": True}
+
+    def __repr__(self) -> str:
+        """In a sentence."""
+        return super().__repr__().replace(" private steps ", " private rounds ").replace("records", "clients")
