@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -816,35 +817,61 @@ process = made._spark.sparkContext._gateway.proc.pid
 rows = pa.table({{"u": list(range(4000)), "s": ["canary-71"] * 4000}})
 unit = sf.PrivacyUnit("u", max_rows=1)
 tables = [sf.PrivateTable("t", source=rows, unit=unit, schema={{"s": sf.Text()}}, dataset="d")]
-with sf.Session(*tables, budget=sf.Budget(3), engine=made) as session:
-    query = session.sql("SELECT COUNT(*) AS n FROM t")
-    threading.Timer(0.05, lambda: os.kill(process, signal.SIGKILL)).start()
-    try:
-        while True:
-            made.fetch(made.dialect.fill("SELECT COUNT(*) AS n FROM t WHERE MD5(s) = 'x'"))
-    except EngineFailed as error:
-        print("read:", error, error.__cause__, error.__context__)
-    try:
-        query.release(epsilon=1)
-    except EngineFailed as error:
-        print("release:", error)
+reading = made.fetch
+
+def killed(*arguments, **options):
+    threading.Timer(0.2, lambda: os.kill(process, signal.SIGKILL)).start()
+    return reading(*arguments, **options)
+
+with sf.Session(*tables, budget=sf.Budget(3), engine=made, ledger={place!r}) as session:
+    made.fetch = killed
+    for times in ("during", "after"):
+        try:
+            session.sql("SELECT COUNT(*) AS n FROM t").release(epsilon=1)
+        except EngineFailed as error:
+            print(times, error, error.__cause__, error.__context__)
+        made.fetch = reading
     print("spent:", session.balance().spent)
+    session.ledger.verify()
+    print("verified")
 """
 
 
 def test_a_spark_that_is_killed_is_said_and_stays_paid_and_leaves_no_file(one, tmp_path):
     paths = [str(Path(spark.__file__).parent), str(Path(sf.__file__).parents[1]), *sys.path]
-    command = [sys.executable, "-W", "error", "-c", KILLED.format(paths=paths)]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    (tmp_path / "kept").mkdir()
+    place, scratch = str(tmp_path / "kept" / "t.ledger"), tmp_path / "scratch"
+    scratch.mkdir()
+    command = [sys.executable, "-W", "error", "-c", KILLED.format(paths=paths, place=place)]
+    environment = {**os.environ, "TMPDIR": str(scratch)}
     run = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        command, env=environment, cwd=scratch, capture_output=True, text=True, timeout=300, check=False
     )
     said = "The engine could not finish the read; the price stays paid."
-    assert f"read: {said} None None" in run.stdout, run.stderr
-    assert f"release: {said}" in run.stdout
-    assert "spent: 1" in run.stdout
+    for times in ("during", "after"):
+        assert f"{times} {said} None None" in run.stdout, run.stderr
+    assert "spent: 2" in run.stdout
+    assert "verified" in run.stdout
     assert "canary" not in run.stdout + run.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert list(scratch.iterdir()) == []
+
+
+def test_what_may_not_be_read_and_what_does_not_answer_is_said_before_it_is_paid(fresh, monkeypatch):
+    def denied(*_: Any) -> Any:
+        raise PermissionError("canary-71: permission denied")
+
+    with monkeypatch.context() as patch:
+        for name in ("_parquet", "_table"):
+            patch.setattr(fresh, name, denied)
+        for source in ("hdfs://cluster/visits", "spark://lake.clinic.visits"):
+            with pytest.raises(SourceUnusable, match="and that it may be read") as refusal:
+                fresh.attach("t", source, {"n": "integer"})
+            assert refusal.value.__context__ is refusal.value.__cause__ is None
+            assert "canary" not in str(refusal.value)
+    monkeypatch.setattr(settings, "_builder", lambda: SimpleNamespace(remote=denied))
+    with pytest.raises(InvalidParameter, match="cannot be reached") as unreached:
+        Spark(remote="sc://127.0.0.1:1")
+    assert unreached.value.__context__ is unreached.value.__cause__ is None
 
 
 def test_nothing_that_is_logged_holds_a_value(one, capfd, caplog):
