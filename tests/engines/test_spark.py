@@ -337,6 +337,8 @@ QUERIES = (
     "WHERE r = 1",
     "SELECT COUNT(*) AS c FROM t JOIN s ON t.user = s.user AND t.b = s.b",
     "SELECT n.w, COUNT(*) AS c FROM t JOIN n ON t.b = n.k GROUP BY n.w",
+    "SELECT SUM(d) AS s FROM (SELECT b - LAG(b) OVER (PARTITION BY user ORDER BY x) AS d FROM t "
+    "QUALIFY ROW_NUMBER() OVER (PARTITION BY user ORDER BY b) <= 3) AS w WHERE d BETWEEN -5 AND 5",
 )
 
 

@@ -94,7 +94,8 @@ class _Rows:
         """The columns, and the number of each row among its copies, which breaks ties from now on."""
         self._copies = True
         same = [column(UNIT_COLUMN), *self._own()]
-        number = exp.Window(this=exp.RowNumber(), partition_by=same)
+        order = exp.Order(expressions=[exp.Ordered(this=column(UNIT_COLUMN))])  # none, but Spark asks for one
+        number = exp.Window(this=exp.RowNumber(), partition_by=same, order=order)
         return [*((name, column(name)) for name, _ in self.read), (_COPY, number)]
 
     def _own(self) -> list[exp.Expr]:
