@@ -12,6 +12,7 @@ from sfumato.errors import InvalidParameter, UnsupportedLoss
 from sfumato.loss import NO_LOSS, AllocatedLoss, GaussianLoss, LaplaceLoss, PrivacyLoss, allocated
 from sfumato.numeric import allocation, lognormal
 from sfumato.numeric.allocation import Part
+from sfumato.numeric.ratio_curves import Curves
 
 F = Fraction
 EPSILONS = [0.0, 0.3, 1.0, 3.0]
@@ -123,6 +124,11 @@ def test_what_is_not_proven_is_refused():
 def test_next_to_no_noise_costs_what_one_release_does():
     inner = GaussianLoss(50)
     assert inner.allocated(10).delta(20) == inner.delta(20)
+    for sigma in ("0.21", "0.25"):
+        inner = GaussianLoss(1 / (2 * F(sigma) ** 2))
+        assert (
+            0.5 * inner.epsilon(1e-5) < inner.allocated(20).epsilon(1e-5) <= inner.epsilon(1e-5) * (1 + 1e-9)
+        )
 
 
 def test_far_out_it_still_holds():
@@ -191,13 +197,7 @@ def test_cells_drawn_together_are_seen(monkeypatch):
 
 
 def test_a_direction_forgotten_is_seen(monkeypatch):
-    whole = allocated._terms
-
-    def one_way(curves):
-        (remove, _) = whole(curves)
-        return remove, remove
-
-    monkeypatch.setattr(allocated, "_terms", one_way)
+    monkeypatch.setattr(Curves, "add", Curves.remove)
     allocated._above.cache_clear()
     try:
         low, high = _loss(1, 3).profile(1, -1.0), reference.add(1.0, 3, -1.0)

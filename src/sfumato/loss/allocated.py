@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -16,13 +17,15 @@ from sfumato.loss.composed import NO_LOSS, fold
 from sfumato.loss.gaussian import GaussianLoss
 from sfumato.numeric import allocation, allocation_below
 from sfumato.numeric.balls import ball, upper
-from sfumato.numeric.laws import Profile, Term
+from sfumato.numeric.laws import GAUSSIAN, Profile, Term
 from sfumato.numeric.lognormal import MOVED
 from sfumato.numeric.ratio_curves import Curves
+from sfumato.numeric.rounding import Floats
 
 __all__ = ["AllocatedLoss", "allocated"]
 
 _MOST = 10**7
+_NAMES = "random allocation (remove)", "random allocation (add)"
 
 
 @register
@@ -42,8 +45,9 @@ class AllocatedLoss(PrivacyLoss):
         one is added; a release may depend on all earlier ones. Proof: proofs/allocation.md, theorem 1.
         Source: Chua, Ghazi, Harrison, Leeman, Kamath, Kumar, Manurangsi, Sinha, Zhang 2025, "Balls-and-Bins
         Sampling for DP-SGD"; Feldman, Shenfeld 2025, "Privacy amplification by random allocation". The curves
-        are those of a law that is larger in convex order (theorem 2). Rényi: no more than the inner one
-        (divergences are jointly quasi-convex).
+        are those of a law that is larger in convex order (theorem 2), and no more than those of one release
+        (hockey-stick divergences are jointly convex), which below a sigma of 0.3 is often all. Rényi: no
+        more than the inner one (divergences are jointly quasi-convex).
         Conditions: each unit's release is drawn uniformly and independently of all else, anew for each round;
         it stays secret; the number of releases does not depend on the data. Batches that are cut from a
         shuffled table are not drawn so: where one unit goes moves others.
@@ -110,7 +114,14 @@ def _above(loss: AllocatedLoss) -> tuple[tuple[Term, ...], ...]:
     if law.nothing:
         ratio, mass = np.concatenate(([0.0], ratio)), np.concatenate(([law.nothing], mass))
     curves = Curves.of(ratio, mass, law.infinite, up=True, rounding=law.rounding, hair=4 * MOVED)
-    return _terms(curves)
+    remove = Profile(_capped(curves.remove, mu), _NAMES[0], 0.0, (curves.lowest, math.inf))
+    add = Profile(_capped(curves.add, mu), _NAMES[1])
+    return (Term(remove, ()),), (Term(add, ()),)
+
+
+def _capped(curve: Callable[[Floats], Floats], mu: float) -> Callable[[Floats], Floats]:
+    """No more than the curve of one release: the mean of those of all bins is not below a round's."""
+    return lambda epsilons: np.minimum(curve(epsilons), GAUSSIAN.delta(epsilons, (mu,)))
 
 
 @lru_cache(maxsize=32)
@@ -121,7 +132,9 @@ def _below(loss: AllocatedLoss) -> tuple[tuple[Term, ...], ...]:
     law = allocation_below.drawn_together(mu, loss.bins)
     ratio = np.maximum(1 + law.place / law.count, 0.0)
     curves = Curves.of(ratio, law.mass, 0.0, up=False, rounding=law.rounding, hair=2 * law.hair + 4 * MOVED)
-    return _terms(curves)
+    remove = Profile(curves.remove, _NAMES[0], 0.0, (curves.lowest, math.inf))
+    add = Profile(curves.add, _NAMES[1], 0.0, (-math.inf, -curves.lowest))
+    return (Term(remove, ()),), (Term(add, ()),)
 
 
 def _shift(loss: AllocatedLoss) -> float:
@@ -129,10 +142,3 @@ def _shift(loss: AllocatedLoss) -> float:
     inner = fold(loss.inner)
     assert isinstance(inner, GaussianLoss)
     return upper((2 * ball(inner.rho)).sqrt())
-
-
-def _terms(curves: Curves) -> tuple[tuple[Term, ...], ...]:
-    removed, added = curves.masses
-    remove = Profile(curves.remove, "random allocation (remove)", removed, (curves.lowest, math.inf))
-    add = Profile(curves.add, "random allocation (add)", added, (-math.inf, -curves.lowest))
-    return (Term(remove, ()),), (Term(add, ()),)

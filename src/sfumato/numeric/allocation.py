@@ -164,7 +164,7 @@ def _single(mu: float) -> Ratios:
         lattice.put(Part(exponent, int(some[0]), masses[at : at + len(some)]))
         at += len(some)
     # Below the lowest edge X is less than 1: no more of the likelier law lies there.
-    left = lognormal.below(mu, float(rising[0]))
+    left = lognormal.below(mu, float(rising[0])) + lognormal.LOWER
     return lattice.law(1, left, left + more, 4 * lognormal.ACCURATE)
 
 

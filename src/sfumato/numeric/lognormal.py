@@ -13,12 +13,12 @@ import numpy as np
 from sfumato.numeric.laws.gaussian import GAUSSIAN
 from sfumato.numeric.rounding import LIBRARY, SPECIAL, Floats
 
-__all__ = ["ACCURATE", "LOWEST", "MOVED", "above", "below", "cells", "place"]
+__all__ = ["ACCURATE", "LOWER", "LOWEST", "MOVED", "above", "below", "cells", "place"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
-LOWEST = -16.0
-"""How many deviations below 0 cells begin: 1e-57 lies lower."""
+LOWEST, LOWER = -16.0, 1e-56
+"""How many deviations below 0 cells begin, and more than lies lower."""
 
 ACCURATE = 2.0**-41
 """How far `cells` may be off, relatively."""

@@ -114,9 +114,3 @@ class Curves:
         least = float(self.ratio[self.ratio > 0][0])
         least -= 2 * self.hair * (1 + least)
         return math.log(least) - 1e-12 if least > 0 else -math.inf
-
-    @property
-    def masses(self) -> tuple[float, float]:
-        """What lies at infinity, removing and adding."""
-        more = 1 + self.rounding
-        return self.infinite * more, float(self.mass[self.ratio <= 0].sum()) * more
