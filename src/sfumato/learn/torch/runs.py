@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from sfumato.errors import InvalidParameter, LedgerMismatch
+from sfumato.learn.torch.cards import RunCard, card_of
 from sfumato.learn.torch.descent import Descent
 from sfumato.learn.torch.law import DISTANCE
 from sfumato.learn.torch.objectives import cross_entropy
@@ -277,6 +278,10 @@ class Private:
         the budget it is refused, and the checkpoint is as good as before.
         """
         self._descent.load(state)
+
+    def card(self) -> RunCard:
+        """The model card: what was paid, for whom, how it was trained, and what is not protected."""
+        return card_of(self)
 
     def __repr__(self) -> str:
         """In a sentence."""

@@ -32,6 +32,7 @@ __all__ = ["PrivateTrainer"]
 Tensor: TypeAlias = torch.Tensor
 _CHECKPOINT = "private.pt"
 _SPENT = "privacy.json"
+_CARD = "PRIVACY.md"
 
 
 class PrivateTrainer(Trainer):  # type: ignore[misc, no-any-unimported, unused-ignore]
@@ -227,6 +228,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc, no-any-unimported, unused-i
         kept["model"] = {name: each for name, each in kept["model"].items() if name in moves}
         torch.save({"run": kept, "schedule": self.lr_scheduler.state_dict()}, folder / _CHECKPOINT)
         (folder / _SPENT).write_text(json.dumps(self._spent(), indent=1) + "\n")
+        (folder / _CARD).write_text(str(self.run.card()))
         if self.state.best_global_step == self.state.global_step:
             self.state.best_model_checkpoint = str(folder)
         self.state.save_to_json(str(folder / "trainer_state.json"))
