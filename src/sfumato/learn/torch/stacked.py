@@ -42,7 +42,7 @@ class Stacked:
 
     def made(self) -> Stored:
         """The same, stored."""
-        return Stored(torch.cat([_stored(part).made for part in self.parts], 1))
+        return Stored(torch.cat([_stored(part).straight() for part in self.parts], 1))
 
 
 def _stored(form: Form) -> Stored:

@@ -129,7 +129,7 @@ def together(form: Form, users: int) -> Form:
     Places of all records of a user are places of that user; what is stored is added up, and stored again.
     """
     if isinstance(form, Stored):
-        return Stored(_apart(form.made, users).sum(1))
+        return replace(form, made=_apart(form.made, users).sum(1))
     if isinstance(form, Outer):
         return replace(form, left=_joined(form.left, users), right=_joined(form.right, users))
     if isinstance(form, Looked):
