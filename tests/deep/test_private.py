@@ -1,5 +1,6 @@
 """Private runs: what they cost, what they read when, and what is left of them after a crash."""
 
+import contextlib
 import math
 import warnings
 from fractions import Fraction
@@ -12,7 +13,7 @@ import sfumato as sf
 from deep import made, objective, torch
 from sfumato.accounting import noise_multiplier
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerMismatch
-from sfumato.learn.torch import law
+from sfumato.learn.torch import descent, law
 from sfumato.learn.torch.noise import Drawn
 from sfumato.learn.torch.objectives import cross_entropy, squared_error
 from sfumato.learn.torch.recording import Recorder
@@ -184,6 +185,49 @@ def test_records_that_cannot_be_read_are_none():
     _silent(other).step()
     for a, b in zip(one._descent.optimizer.given, other._descent.optimizer.given, strict=True):
         assert torch.allclose(a, b, atol=1e-6)
+
+
+class _Keeping(nn.Module):
+    """A layer that keeps a running sum of what it is given, and the last of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.map = nn.Linear(7, 4)
+        self.register_buffer("sum", torch.zeros(7))
+        self.register_buffer("last", torch.zeros(7))
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.sum += x.sum(0)
+            self.last = x[-1].clone()
+        return self.map(x)
+
+
+def _kept(monkeypatch=None):
+    if monkeypatch is not None:
+        monkeypatch.setattr(descent, "_forgetting", lambda _: contextlib.nullcontext())
+    model, (_, given, target) = _Keeping(), made("dense", 200, torch.float32)
+    run = private(
+        model,
+        Watched(model.parameters(), 0.1),
+        (given, target),
+        epsilon=1,
+        delta=1e-5,
+        size=200,
+        batch=20,
+        steps=2,
+    )
+    before = {name: each.clone() for name, each in model.named_buffers()}
+    run.step()
+    return [name for name, each in model.named_buffers() if not torch.equal(each, before[name])]
+
+
+def test_what_layers_keep_of_records_is_put_back():
+    assert _kept() == []
+
+
+def test_otherwise_it_would_be_shown(monkeypatch):
+    assert _kept(monkeypatch) == ["sum", "last"]
 
 
 class _Mixing(nn.Module):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,7 +52,8 @@ class Descent:
     Privacy:
         Claim: a step shows the sum of cut gradients of the records that `sampler` draws (of users, where
         `records` are `Users`: one is then a record in what follows) with Gaussian noise of `sigma` clips,
-        up to `law.DISTANCE` for each number, and post-processing of it. Proof: with and without a record the
+        up to `law.DISTANCE` for each number, and post-processing of it; what layers keep of records by
+        themselves, in buffers, is put back. Proof: with and without a record the
         sums differ by (1 − `bound.grid`) clips at most (`clipping`); rounded to the grid, those of a pass by
         at most one step of it more in each of d numbers, √d steps in L2. One record more changes two passes
         at most, its own and that of the record whose place it takes: `bound.grid` leaves 2√d. The noise is
@@ -125,7 +127,8 @@ class Descent:
         """One step; nothing of it is shown but the model."""
         numbers = self.numbers + (self.adaptive is not None)
         drawn, noise = self.sampler.draw(len(self.records)), self.noise.draw(numbers)
-        sums = self.sums(drawn)
+        with _forgetting(self.model):
+            sums = self.sums(drawn)
         if isinstance(self.optimizer, CorrectedAdam):
             self.optimizer.hear((self.sigma * self.clip / self.batch) ** 2)
         with torch.no_grad():
@@ -194,3 +197,20 @@ class Descent:
         self.optimizer.load_state_dict(state["optimizer"])
         if self.adaptive is not None:
             self.adaptive.move(float(state["clip"]))
+
+
+@contextmanager
+def _forgetting(model: torch.nn.Module) -> Iterator[None]:
+    """Puts back what layers keep of what they are given, such as running means: it has no noise."""
+    held = [
+        (layer._buffers, name, buffer, buffer.clone())
+        for layer in model.modules()
+        for name, buffer in layer._buffers.items()
+        if buffer is not None
+    ]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffers, name, buffer, before in held:
+                buffers[name] = buffer.copy_(before)
