@@ -7,16 +7,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from torch import nn
 
 import sfumato as sf
 from deep import made, objective, torch
 from sfumato.accounting import allocation_multiplier
 from sfumato.audit.bounds import epsilon_floor
+from sfumato.audit.deep import audit_run
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerMismatch
-from sfumato.learn.torch import law
+from sfumato.learn.torch import law, runs
 from sfumato.learn.torch.runs import private
 from sfumato.learn.torch.sampling import Allocation, Poisson, _Epoch, sampler_of
 from sfumato.loss import GaussianLoss
+from sfumato.testing import seeded
 
 
 def _bins(sampler, records):
@@ -259,3 +262,35 @@ def test_one_step_an_epoch_sees_everybody():
     assert sampler == Allocation(1, 2)
     assert len(sampler.draw(100)) == 100
     assert sampler.loss(2.0) == GaussianLoss(Fraction(1, 8)) * 2
+
+
+# A canary audit of whole runs.
+
+
+def _proven(canaries=8_000, **settings):
+    torch.manual_seed(1)
+    size = 100 + canaries // 2
+    given = torch.randn(100, 5)
+
+    def make(model, data, loss):
+        return private(
+            model, torch.optim.SGD(model.parameters(), 0.1), data, objective=loss, epsilon=1, delta=1e-6,
+            size=size, batch=size // 4, epochs=3, sampling="allocation", **settings,
+        )  # fmt: skip
+
+    model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 2))
+    with seeded("audit of an allocation"):
+        return audit_run(
+            make, model, (given, (given[:, 0] > 0).long()), canaries=canaries, guesses=canaries // 20,
+            delta=1e-6, confidence=0.99, family="gaussian",
+        )  # fmt: skip
+
+
+def test_canaries_prove_less_than_the_price_and_more_without_noise(monkeypatch):
+    honest = _proven().epsilon
+    assert honest < 1
+    made_descent = runs.Descent
+    monkeypatch.setattr(
+        runs, "Descent", lambda *given, sigma, **more: made_descent(*given, sigma=sigma / 4, **more)
+    )
+    assert _proven().epsilon > 1
