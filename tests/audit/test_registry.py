@@ -115,6 +115,10 @@ PLANTED = {
             (units > self.selection.threshold) & [name not in known for name in names]
         ),
     ),
+    "somebody who is erased and comes again, in two steps": (
+        "pricing.Continual",
+        lambda plan, *, rho, **more: Continual(plan, rho=9 * rho, **more),
+    ),
     "a row that is deleted again": (  # noise of half the size that was paid for
         "pricing.Continual",
         lambda plan, *, rho, **more: Continual(plan, rho=4 * rho, **more),

@@ -221,3 +221,26 @@ def test_a_right_to_sums_opens_no_lines_of_units():
             session.vault.of_some_units(question, right, lambda units: np.ones(len(units), bool))
         with pytest.raises(AccessDenied, match="A receipt opens nothing"):
             session.vault.of_some_units(question, series.receipt, lambda units: np.ones(len(units), bool))
+
+
+def test_a_point_that_was_not_recorded_is_read_again_as_if_it_never_was(monkeypatch):
+    """Who was admitted to a step that nobody has seen is admitted again, and counts once."""
+    from sfumato.ledger.series import SeriesOf
+
+    record = SeriesOf.record
+    failing = iter([False, True, True, *[False] * 20])
+
+    def recorded(self, right, point, payload):
+        if next(failing):
+            raise OSError("the disk is full")
+        record(self, right, point, payload)
+
+    with session_of(DAILY) as session:
+        series = series_of(session)
+        monkeypatch.setattr(SeriesOf, "record", recorded)
+        for _ in range(2):
+            with pytest.raises(OSError, match="disk is full"):
+                series.advance(now=at(8))
+            assert len(series) == 1
+        assert series.advance(now=at(8)) == 7
+        assert steps(series) == [1, 2, 2, 1, 0, 0, 0, 0]
