@@ -47,7 +47,6 @@ def without_millis(frame: Any, names: frozenset[str], again: Callable[[Any], Any
         names: The columns in milliseconds.
         again: Reads the same files by another schema.
     """
-    from pyspark.sql import functions
     from pyspark.sql.types import LongType, StructField, StructType
 
     natives = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
@@ -56,12 +55,15 @@ def without_millis(frame: Any, names: frozenset[str], again: Callable[[Any], Any
         StructField(field.name, LongType() if field.name in chosen else field.dataType, True, field.metadata)
         for field in frame.schema.fields
     ]
-    made = again(StructType(fields))
-    for name in chosen:
-        fits = f"{quoted(name)} BETWEEN {-_MOST} AND {_MOST}"
-        moment = f"CAST(TIMESTAMP_MILLIS({quoted(name)}) AS {natives[name].upper()})"
-        made = made.withColumn(name, functions.expr(f"CASE WHEN {fits} THEN {moment} END"))
-    return made
+    return again(StructType(fields)).selectExpr(
+        *(_moment(name, native) if name in chosen else quoted(name) for name, native in natives.items())
+    )
+
+
+def _moment(name: str, native: str) -> str:
+    fits = f"{quoted(name)} BETWEEN {-_MOST} AND {_MOST}"
+    moment = f"CAST(TIMESTAMP_MILLIS({quoted(name)}) AS {native.upper()})"
+    return f"CASE WHEN {fits} THEN {moment} END AS {quoted(name)}"
 
 
 def local_files(addresses: Iterable[str]) -> list[str]:
