@@ -9,7 +9,8 @@ from torch import nn
 
 from deep import torch
 from sfumato.audit import Audit, run
-from sfumato.audit.deep import audit_run, examples
+from sfumato.audit.deep import audit_run
+from sfumato.audit.deep_examples import examples
 from sfumato.audit.registry import Subject, examined
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch import engine, noise, runs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,18 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from sfumato._dataclasses import dataclass
 from sfumato.audit.canaries import canary_audit
 from sfumato.audit.onerun import OneRun
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.recording import Objective
-from sfumato.learn.torch.runs import Private, private
-from sfumato.loss import PrivacyLoss
-from sfumato.mechanisms.base import Side
+from sfumato.learn.torch.runs import Private
 from sfumato.numeric.exact import as_integer
 
-__all__ = ["Example", "Make", "audit_run", "examples", "scores_of_run"]
+__all__ = ["Make", "audit_run", "scores_of_run"]
 
 Tensor: TypeAlias = torch.Tensor
 Floats: TypeAlias = NDArray[np.float64]
@@ -31,7 +27,6 @@ Make: TypeAlias = Callable[[nn.Module, tuple[Tensor, Tensor], Objective], Privat
 """From a model, records and an objective to the run that is audited."""
 
 _FIRST = 2  # of the numbers in the last column; what a survey makes up is below
-_SIZE = 16
 _WHOLE = 0.2  # clips: with any more noise, what is left of whole clips is spread evenly, with 0.29
 _LEAST = 0.05
 _MANY = 100  # numbers of one step that tell of its noise
@@ -184,69 +179,4 @@ def audit_run(
         delta=delta,
         confidence=confidence,
         family=family,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A run with one canary, or without it, that is made again for each sample.
-
-    Attributes:
-        name: Short and unique.
-        epsilon: The price of the run.
-        rate: The chance of a record.
-        steps: How many.
-    """
-
-    name: str
-    epsilon: Fraction
-    rate: Fraction
-    steps: int
-
-    def pair(self) -> Example:
-        """Itself: loss and draws."""
-        return self
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """The claim: the whole curve of its steps, of which the price is one point."""
-        run = self.make(_model(), _records(), cross_entropy)
-        return run.sampler.loss(run.noise_multiplier)
-
-    def make(self, model: nn.Module, data: tuple[Tensor, Tensor], objective: Objective) -> Private:
-        """The run."""
-        return private(
-            model,
-            torch.optim.SGD(model.parameters(), 0.1),
-            data,
-            epsilon=self.epsilon,
-            delta=Fraction(1, 10**5),
-            size=_SIZE,
-            batch=int(self.rate * _SIZE),
-            steps=self.steps,
-            objective=objective,
-        )
-
-    def draw(self, side: Side, count: int) -> Floats:
-        """How much each of so many runs looks as if the canary were in it."""
-        inside = [0] if side == "left" else []
-        one, records = _model(), _records()
-        return np.array(
-            [scores_of_run(self.make, one, records, inside, canaries=1)[0] for _ in range(count)], float
-        )
-
-
-def _model() -> nn.Module:
-    return nn.Linear(2, 2)
-
-
-def _records() -> tuple[Tensor, Tensor]:
-    return torch.ones(_SIZE - 1, 2), torch.zeros(_SIZE - 1, dtype=torch.long)
-
-
-def examples() -> tuple[Example, ...]:
-    """Runs for the registry: samples that are drawn, and all records in each step."""
-    return (
-        Example("deep run: a canary in drawn batches", Fraction(4), Fraction(1, 2), 2),
-        Example("deep run: a canary in every batch", Fraction(4), Fraction(1), 1),
     )

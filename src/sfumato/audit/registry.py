@@ -101,7 +101,7 @@ def subjects() -> tuple[Subject, ...]:
             Subject(each.name, "fit", _opened(each.loss, each.draw), _BOUGHT) for each in searches()
         ]
     if find_spec("torch") is not None:
-        from sfumato.audit.deep import examples as runs
+        from sfumato.audit.deep_examples import examples as runs
 
         registered += [Subject(each.name, "fit", _asked(each.pair), _BOUGHT) for each in runs()]
     return tuple(registered)
