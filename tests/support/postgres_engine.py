@@ -79,13 +79,20 @@ def _plain(address: str) -> str:
 @functools.cache
 def superuser(address: str | None = None) -> psycopg.Connection[Any]:
     """A connection that may do anything."""
-    return psycopg.connect(address or shared(), autocommit=True)
+    return _closed_last(address or shared())
 
 
 @functools.cache
 def _apart() -> psycopg.Connection[Any]:
     """A connection with tables of its own."""
-    return psycopg.connect(shared(), autocommit=True)
+    return _closed_last(shared())
+
+
+def _closed_last(address: str) -> psycopg.Connection[Any]:
+    """A connection that is closed before the server is stopped."""
+    made = psycopg.connect(address, autocommit=True)
+    _open.callback(made.close)
+    return made
 
 
 def quoted(name: str) -> str:
