@@ -61,6 +61,8 @@ def plant(bug, run, rank):
         run._descent.noise = Noise("cpu")
     if bug == "noise by none" or bug == "silent":
         run._descent.noise = Silent(torch.device("cpu"))
+    if bug == "another model" and rank == 1:
+        next(run._descent.model.parameters()).data[0, 0] += 1e-6
     if bug == "noise after the sum":
         summed = Processes.summed
 

@@ -54,22 +54,33 @@ class Processes:
         parts = whole.split([each.numel() for each in sums])
         return [part.view(each.shape) for part, each in zip(parts, sums, strict=True)]
 
-    def agreed(self, decide: Callable[[], tuple[int, int | None]]) -> tuple[int, int | None]:
-        """What the first process decides; where that is refused, it is in all of them."""
-        found = torch.tensor([_REFUSED, _NONE], device=self._device)
+    def agreed(
+        self, decide: Callable[[], tuple[int, int | None]], tensors: list[Tensor]
+    ) -> tuple[int, int | None]:
+        """What the first process decides; where that is refused, it is in all of them.
+
+        Raises:
+            InvalidParameter: if the first one's tensors hold something else than those of this process.
+        """
+        own = _digest(tensors)
+        found = torch.tensor([_REFUSED, _NONE, own], device=self._device)
         refused: Exception | None = None
         if self.first:
             try:
                 steps, more = decide()
-                found = torch.tensor([steps, _NONE if more is None else more], device=self._device)
+                found = torch.tensor([steps, _NONE if more is None else more, own], device=self._device)
             except Exception as error:  # the others wait for a word
                 refused = error
         self._run(dist.broadcast, found, self._source)
         if refused is not None:
             raise refused
-        steps, more = found.tolist()
+        steps, more, theirs = found.tolist()
         if steps == _REFUSED:
             raise EngineFailed("The first process was refused, and says why: no step was taken.")
+        if theirs != own:
+            raise InvalidParameter(
+                "The model of this process is not that of the first: load the same checkpoint in all of them."
+            )
         return steps, None if more == _NONE else more
 
     def begin(self, tensors: list[Tensor], declared: dict[str, Any]) -> None:
@@ -98,6 +109,13 @@ class Processes:
                 "Another process is gone. What was paid stays paid: start all of them again, and load the "
                 "last checkpoint, to run the steps that are left."
             ) from error
+
+
+def _digest(tensors: list[Tensor]) -> int:
+    """A number that is another one for nearly all other values."""
+    bits = [each.detach().contiguous().view(-1).view(torch.uint8) for each in tensors if each.numel()]
+    sums = [(part if len(part) % 4 else part.view(torch.int32)).sum(dtype=torch.int64) for part in bits]
+    return sum(int(value) * (place + 1) for place, value in enumerate(sums)) % (1 << 62)
 
 
 class Silent:

@@ -198,7 +198,7 @@ class Private:
         self._counted = payer is not None
         if descent.processes is not None:
             descent.processes.begin(descent.tensors(), {**self._declared(), "batch": descent.batch})
-            self._counted = bool(descent.processes.agreed(lambda: (int(self._counted), None))[0])
+            self._counted = bool(descent.processes.agreed(lambda: (int(self._counted), None), [])[0])
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -295,7 +295,9 @@ class Private:
 
     def _take(self) -> None:
         processes = self._descent.processes
-        self._ahead, self._behind = self._more() if processes is None else processes.agreed(self._more)
+        self._ahead, self._behind = (
+            self._more() if processes is None else processes.agreed(self._more, self._descent.tensors())
+        )
 
     def _more(self) -> tuple[int, int | None]:
         """How many steps may be run now, and how many the ledger has after those."""
