@@ -30,6 +30,7 @@ SUBJECTS = (
     "continual",
     "coverage",
     "learn_coverage_survival",
+    "deep",
     "deep_accuracy",
 )
 
