@@ -9,7 +9,7 @@ import sfumato as sf
 from deep import made, torch
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.learn.torch import cross_entropy, federated
-from sfumato.learn.torch.federated import Rounds
+from sfumato.learn.torch.clients import Rounds
 from sfumato.learn.torch.noise import Drawn
 from sfumato.learn.torch.sampling import Poisson
 

@@ -24,8 +24,8 @@ if find_spec("torch") is None:
 
 if TYPE_CHECKING:
     from sfumato.learn.torch.adam import CorrectedAdam
+    from sfumato.learn.torch.clients import Federated, federated
     from sfumato.learn.torch.datasets import cifar10, cifar100, mnist
-    from sfumato.learn.torch.federated import Federated, federated
     from sfumato.learn.torch.named import Named
     from sfumato.learn.torch.objectives import cross_entropy, next_token, squared_error
     from sfumato.learn.torch.quantile import Quantile
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "datasets": "cifar10 cifar100 mnist",
     "adam": "CorrectedAdam",
-    "federated": "Federated federated",
+    "clients": "Federated federated",
     "named": "Named",
     "objectives": "cross_entropy next_token squared_error",
     "quantile": "Quantile",
