@@ -21,13 +21,13 @@ from benchmarks.deep_models import ON_CPU, Case
 from benchmarks.harness import Report, Timing, peer, race, seconds, times
 
 MODES = ("hooks", "functorch", "ghost")
-WIDEST, FEWER = "MLP 2048", 64
+NARROW, WIDEST, FEWER = "MLP 512", "MLP 2048", 64
 MOST = 3.0
 """Seconds of a step beyond which it is not repeated often."""
 
 
 def steps(report: Report) -> None:
-    """Four models; a wide layer must not cost more of a plain step than a narrow one does."""
+    """Four models."""
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
     report.heading("One step on a CPU", "time", "of the plain step", "of Opacus's best")
@@ -38,6 +38,32 @@ def steps(report: Report) -> None:
     for name, found in ratios.items():
         if math.isfinite(found[2]):
             report.figure(f"{name}: ours over Opacus's best", found[2], "<=", 1.0, unit=" ×", cpu=found[3])
+
+
+def wide(report: Report) -> None:
+    """A wide layer must not cost more of a plain step than a narrow one does, at the same batch."""
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore")
+    report.heading("Narrow and wide layers", "time", "of the plain step")
+    ratios = list[tuple[float, float]]()
+    for case in ON_CPU:
+        if case.name in (NARROW, WIDEST):
+            found = race(
+                {
+                    "plain": deep_steps.plain(case, "cpu", False),
+                    "sfumato": deep_steps.ours(case, "cpu", False, compiled=False),
+                },
+                repeats=5,
+            )
+            plain, ours = found["plain"], found["sfumato"]
+            for who, time in found.items():
+                report.row(case.name, who, seconds(time.wall), times(time.wall / plain.wall), timing=time)
+            ratios.append((ours.wall / plain.wall, ours.cpu / plain.cpu))
+    (narrow, narrow_cpu), (widest, widest_cpu) = ratios
+    report.figure(
+        "a wide layer's private over plain step, over a narrow one's",
+        widest / narrow, "<=", 1.5, unit=" ×", cpu=widest_cpu / narrow_cpu,
+    )  # fmt: skip
 
 
 def _raced(report: Report, case: Case) -> tuple[float, float, float, float]:
@@ -82,4 +108,4 @@ def _told(report: Report, case: str, who: str, time: Timing, plain: float, their
     )
 
 
-PARTS = [steps]
+PARTS = [steps, wide]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.learn.torch.law import COARSE, COLUMNS, tables
@@ -17,6 +18,7 @@ __all__ = ["EACH", "GROUP", "SLOTS", "Drawn", "Noise", "keystream"]
 
 Tensor: TypeAlias = torch.Tensor
 Words: TypeAlias = tuple[Tensor, ...]
+Halves: TypeAlias = NDArray[np.uint16]
 Tables: TypeAlias = tuple[tuple[Tensor, ...], ...]
 
 EACH = 8
@@ -29,6 +31,7 @@ _CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 _COLUMN_ROUNDS = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15))
 _DIAGONAL_ROUNDS = ((0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
 _MOST_BLOCKS = 1 << 20  # together, where each operation holds them all
+_AT_ONCE = 1 << 15
 _SIGNED = 1 << 31
 
 
@@ -108,6 +111,36 @@ def _sized(place: Tensor, against: Tensor, packed: Tensor) -> tuple[Tensor, Tens
     return torch.where((place & COLUMNS) > 0, -size, size), against == threshold
 
 
+def _drawn_here(words: NDArray[np.uint32]) -> tuple[Tensor, Tensor]:
+    """What `drawn` gives, on a processor: in halves of words, and so many at once as its caches hold."""
+    count = words.shape[1]
+    halves = words.astype("<u4", copy=False).view("<u2").reshape(2, count, 2)
+    values, undecided = np.empty(count, np.int32), np.empty(count, np.bool_)
+    for start in range(0, count, _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        (low, low_open), (high, high_open) = (
+            _sized_here(np.ascontiguousarray(halves[0, part, side]), halves[1, part, side], *table)
+            for side, table in enumerate(_halves())
+        )
+        values[part], undecided[part] = low + COARSE * high, low_open | high_open
+    return torch.from_numpy(values), torch.from_numpy(undecided)
+
+
+def _sized_here(place: Halves, against: Halves, first: Halves, other: Halves) -> tuple[Any, Any]:
+    column = place & np.uint16(COLUMNS - 1)
+    threshold = first.take(column)
+    size = np.where(against < threshold, column, other.take(column)).astype(np.int32)
+    size *= 1 - 2 * (place >> np.uint16(15)).astype(np.int32)
+    return size, against == threshold
+
+
+@cache
+def _halves() -> list[tuple[Halves, Halves]]:
+    """Of each table the highest 16 bits of thresholds, and whose a column is from there on."""
+    packed = [table.packed.view(np.uint32) for table in tables()]
+    return [((each >> 16).astype(np.uint16), (each & 0xFFFF).astype(np.uint16)) for each in packed]
+
+
 class Drawn:
     """Draws that are under way."""
 
@@ -145,8 +178,9 @@ class Noise:
     def draw(self, count: int) -> Drawn:
         """So many draws, under way where the device works by itself."""
         if self.device.type == "cpu":
-            words = torch.from_numpy(random.current().words32(2 * count).view(np.int32)).reshape(2, -1)
-            return Drawn(lambda: self._settled(words, *drawn(words, self._here)))
+            words = random.current().words32(2 * count).reshape(2, -1)
+            signed = torch.from_numpy(words.view(np.int32))
+            return Drawn(lambda: self._settled(signed, *_drawn_here(words)))
         return self.keyed(_key(), count)
 
     def keyed(self, key: Tensor, count: int) -> Drawn:
