@@ -25,6 +25,7 @@ SUBJECTS = (
     "games",
     "learn",
     "deep_gpu",
+    "deep_text",
     "synth",
     "census",
     "continual",
