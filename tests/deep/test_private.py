@@ -406,3 +406,21 @@ def test_it_learns():
                   size=2000, batch=400, epochs=12)  # fmt: skip
     run.fit()
     assert (model(given).argmax(1) == target).float().mean() > 0.9
+
+
+def test_rounding_to_the_grid_takes_nobody_beyond_the_clip(monkeypatch):
+    """All numbers are rounded alike: a record can move each by nearly a step more than its gradient."""
+    numbers, model = 100, nn.Linear(100, 1, bias=False)
+    given, moved = torch.ones(2, numbers), []
+    sigma = Poisson(1, 1).sigma(100, Fraction(1, 100_000) - law.DISTANCE * numbers)
+    monkeypatch.setattr(descent, "SIGMA", 9.5 * sigma * math.sqrt(numbers))  # a coarse grid
+    run = private(
+        model, torch.optim.SGD(model.parameters(), 0.1), (given, torch.zeros(2)),
+        epsilon=100, delta=1e-5, size=2, batch=2, steps=1, objective=lambda out, _: out[:, 0],
+    )  # fmt: skip
+    step = run._descent.step_of_grid
+    for part in range(20):
+        given[0] = step * part / 20
+        one, both = (run._descent.sums(np.array(drawn))[0].clone() for drawn in ([0], [0, 1]))
+        moved.append(float((both - one).double().norm()) * step)
+    assert min(moved) < max(moved) <= 1
