@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import signal
+from collections import Counter
 
 import pytest
 
-from published import POINTS, RECORDED, advanced, noise_of_secret, session_of, values_of
+from published import FEW, FORMS, MOST, POINTS, RECORDED, advanced, noise_of_secret, session_of, values_of
 from sfumato.ledger import Ledger
 from sfumato.ledger.series import SeriesOf
 from sfumato.session.series import points
@@ -16,19 +17,19 @@ SHORT, LONG = 3, 20
 
 
 @functools.cache
-def undisturbed(horizon, found=False):
+def undisturbed(horizon, form="public"):
     """The points of a series that nobody disturbs."""
-    with pytest.MonkeyPatch.context() as patch, Ledger.open() as ledger, session_of(ledger, found) as session:
+    with pytest.MonkeyPatch.context() as patch, Ledger.open() as ledger, session_of(ledger, form) as session:
         patch.setattr(SeriesOf, "secret", SeriesOf.secret)  # both are put back afterwards
         patch.setattr(points, "_EVERY", points._EVERY)
         noise_of_secret()
-        return values_of(advanced(session, horizon, horizon))
+        return values_of(advanced(session, horizon, horizon, form))
 
 
-def killed(place, crew, point, deaths, horizon, found=False):
+def killed(place, crew, point, deaths, horizon, form="public"):
     """Dies at each of these steps, looks at what is on record, and lets another process finish."""
     for step in deaths if point != "after debit" else deaths[:1]:  # nobody pays a second time
-        ((status, shown),) = crew.run(["series", place.where, place.state, point, step, horizon, found])
+        ((status, shown),) = crew.run(["series", place.where, place.state, point, step, horizon, form])
         assert status == -signal.SIGKILL
         assert shown == []
         recorded = 0 if "debit" in point else step + (point in RECORDED)
@@ -37,7 +38,7 @@ def killed(place, crew, point, deaths, horizon, found=False):
             assert len(debits) == (point != "before debit")
             assert [ledger.series.length(each) for each in debits] == [recorded] * len(debits)
             assert ledger.verify().ok
-    ((status, (shown,)),) = crew.run(["series", place.where, place.state, "never", 0, horizon, found])
+    ((status, (shown,)),) = crew.run(["series", place.where, place.state, "never", 0, horizon, form])
     assert status == 0
     return shown
 
@@ -64,21 +65,36 @@ def test_a_series_goes_on_after_a_kill_at_any_point(place, crew, point):
 
 @pytest.mark.parametrize("point", POINTS)
 def test_no_group_is_found_twice_or_lost_by_a_kill_at_any_point(place, crew, point):
-    shown = killed(place, crew, point, [1], SHORT, found=True)
-    assert shown == undisturbed(SHORT, found=True)
-    groups = [tuple(group) for _, new in shown for group in new]
+    shown = killed(place, crew, point, [1], SHORT, "found")
+    assert shown == undisturbed(SHORT, "found")
+    groups = [tuple(group) for _, new, _ in shown for group in new]
     assert len(groups) == len({*groups})
-    assert [len(units[0]) for units, _ in shown] == [
-        sum(len(new) for _, new in shown[: step + 1]) for step in range(SHORT)
+    assert [len(units[0]) for units, _, _ in shown] == [
+        sum(len(new) for _, new, _ in shown[: step + 1]) for step in range(SHORT)
     ]
-    assert any(new for _, new in shown[1:])
+    assert any(new for _, new, _ in shown[1:])
+    sound(place, SHORT)
+
+
+@pytest.mark.parametrize("point", FEW)
+def test_nobody_counts_in_a_step_more_after_a_kill_at_any_point(place, crew, point):
+    shown = killed(place, crew, point, [1, 2], SHORT, "few")
+    assert shown == undisturbed(SHORT, "few")
+    steps = Counter(name for _, _, names in shown for name in names)
+    assert max(steps.values()) == MOST
     sound(place, SHORT)
 
 
 @pytest.mark.stats
-@pytest.mark.parametrize("point", POINTS)
-def test_a_series_goes_on_after_twenty_kills(place, crew, point):
-    assert killed(place, crew, point, range(LONG), LONG) == undisturbed(LONG)
+@pytest.mark.parametrize(
+    ("form", "point"),
+    [(form, point) for form in FORMS for point in (FEW if form == "few" else POINTS)],
+)
+def test_a_series_goes_on_after_twenty_kills(place, crew, form, point):
+    shown = killed(place, crew, point, range(LONG), LONG, form)
+    assert shown == undisturbed(LONG, form)
+    steps = Counter(name for _, _, names in shown for name in names)
+    assert max(steps.values(), default=0) == (MOST if form == "few" else 0)
     sound(place, LONG)
 
 
