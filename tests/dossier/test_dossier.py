@@ -87,6 +87,24 @@ def test_the_errors_are_those_of_the_released_bars(tmp_path):
     assert " to " in paid[0].errors["c"]
 
 
+def test_a_series_says_in_how_many_steps_a_unit_counts(tmp_path):
+    catalog = Catalog.read(prepare(tmp_path))
+    text = "SELECT day, COUNT(*) AS n FROM visits GROUP BY day"
+    with open_session(catalog, "visits") as session:
+        for most in (None, 1, 5):
+            series = session.stream(
+                text, start="2024-01-01", horizon=9, epsilon="0.2", delta="1e-7", max_steps=most
+            )
+            series.advance("2024-01-02")
+        dossier = card(facts(catalog, session.ledger, "visits"))
+    assert [release.get("max_steps") for release in dossier.to_dict()["releases"]] == [None, 1, 5]
+    plain, *_, five = (release.number for release in dossier.facts.paid)
+    told = f"In series #{five} a unit counts in the first 5 steps in which it has rows, and in none after"
+    for form in (str(dossier), dossier.methods):
+        assert told in " ".join(form.split())
+        assert f"In series #{plain}" not in form
+
+
 def test_looking_changes_nothing(made):
     before = (made / "demo.ledger").read_bytes()
     entries = _facts(made).entries

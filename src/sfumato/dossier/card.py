@@ -74,6 +74,16 @@ class Card:
         )
 
     @property
+    def few_steps(self) -> str:
+        """In which series a unit counts in few steps, in words; empty: in none."""
+        return " ".join(
+            f"In series #{release.number} a unit counts in the first {many(release.max_steps, 'step')} in "
+            f"which it has rows, and in none after (max_steps = {release.max_steps})."
+            for release in self.facts.paid
+            if release.max_steps is not None
+        )
+
+    @property
     def bounds(self) -> dict[str, str]:
         """What one unit may weigh, and the declared bounds of numbers, by table and column."""
         bounds = {}
@@ -123,6 +133,7 @@ class Card:
                     "error": dict(release.errors),
                 }
                 | ({"state": release.state} if release.state else {})
+                | ({} if release.max_steps is None else {"max_steps": release.max_steps})
                 for release in facts.paid
             ],
             "paid_by": dict(spenders),
@@ -163,7 +174,8 @@ class Card:
             f"answers. Every price was debited before a row was read; the {facts.entries:,} receipts of the "
             f"ledger are chained and verified (head {facts.head[:16]}). Every number has an error bar."
         )
-        return textwrap.fill(" ".join(filter(None, (text, facts.lifetime, self.given))), _WIDTH)
+        said = filter(None, (text, facts.lifetime, self.few_steps, self.given))
+        return textwrap.fill(" ".join(said), _WIDTH)
 
     def __str__(self) -> str:
         """The label: one page of at most 80 columns."""
@@ -185,6 +197,7 @@ class Card:
         )
         lines += ["", self.meaning]
         lines += ["", textwrap.fill(facts.lifetime, _WIDTH)] if facts.lifetime else []
+        lines += ["", textwrap.fill(self.few_steps, _WIDTH)] if self.few_steps else []
         lines += ["", textwrap.fill(self.given, _WIDTH)] if self.given else []
         if facts.size and facts.budget.delta:
             lines += ["", textwrap.fill(str(delta_advice(facts.budget.delta, facts.size)), _WIDTH)]

@@ -51,6 +51,7 @@ class Paid:
         kept: Whether the answer is kept in the ledger.
         given: What was declared public and put in as it is; empty: nothing.
         state: Of a table that grows, the state that was read; empty: it has none.
+        max_steps: Of a series, in how many steps a unit counts; None: in all in which it has rows.
     """
 
     number: int
@@ -64,6 +65,7 @@ class Paid:
     kept: bool
     given: str = ""
     state: str = ""
+    max_steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +284,7 @@ def _paid(receipt: Receipt, kept: set[Any], session: Session | None) -> Paid:
         receipt.number in kept,
         memo.given,
         memo.state,
+        receipt.memo.get("max_steps"),
     )
 
 
