@@ -92,7 +92,8 @@ def _convolution(layer: Any, given: Tensor, gradient: Tensor, precision: Precisi
 
 def _patches(layer: Any, given: Tensor) -> Tensor:
     """What each place of the output sees of the input: records, places, kernel, inputs."""
-    seen = F.pad(given, _padding(layer))
+    mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+    seen = F.pad(given, _padding(layer), mode)
     for at, (size, step, hole) in enumerate(
         zip(layer.kernel_size, layer.stride, layer.dilation, strict=True)
     ):
