@@ -17,10 +17,11 @@ from sfumato.errors import QueryRefused
 from sfumato.ledger import Ledger
 from sfumato.ledger.series import SeriesOf
 from sfumato.mechanisms import GaussianSelection, PartitionSelection
-from sfumato.session.series import points, published
+from sfumato.session.series import cohorts, points, published
 from sfumato.session.series.finding import Finding, name_of
 from sfumato.session.series.points import Courses, Point
 from sfumato.session.vault import Vault
+from sfumato.testing.stream import seeded
 
 START = date(2026, 1, 1)
 DAILY = "SELECT day, shop, COUNT(*) AS n, SUM(amount) AS total FROM visits GROUP BY day, shop"
@@ -106,14 +107,71 @@ def test_a_group_has_points_from_the_step_on_that_finds_it():
     assert "A group is counted from the step on that found it." in " ".join(str(series.point(-1)).split())
 
 
-def test_intervals_of_late_groups_are_their_own_in_tables_and_wide_elsewhere():
+def test_intervals_of_late_groups_are_their_own():
+    """The same in a point as in the table, each in its own row, and narrower than those of older groups."""
     series = check_late()
-    shown = {row["shop"]: row for row in series.table().to_pylist() if row["day"] == START + timedelta(11)}
+    for of, window in (("running", None), ("steps", None), ("window", 3)):
+        for step in (3, 6, 11):
+            day = START + timedelta(step)
+            for kind in ("noise", "covering"):
+                table = series.table(of, window=window, kind=kind).to_pylist()
+                expected = {row["shop"]: row for row in table if row["day"] == day}
+                point = series.point(step, of, window=window).to_arrow(errors=True, kind=kind)
+                assert point["shop"].to_pylist() == sorted(expected)
+                for row in point.to_pylist():
+                    assert [*row.values()][2:] == pytest.approx([*expected[row["shop"]].values()][2:])
+    last = {row["shop"]: row["n_error"] for row in series.point(-1).to_arrow(errors=True).to_pylist()}
+    assert last["new"] < last["north"] == last["south"]
     first = [row for row in series.table().to_pylist() if row["shop"] == "north"]
-    assert shown["new"]["n_error"] < shown["north"]["n_error"]
-    assert shown["new"]["n_error"] <= first[6]["n_error"]  # seven steps of noise, late in the series
-    wide = series.point(-1).to_arrow(errors=True).to_pylist()
-    assert min(row["n_error"] for row in wide) >= shown["north"]["n_error"] - 1
+    assert last["new"] <= first[6]["n_error"]  # seven steps of noise, late in the series
+    change = {row["shop"]: row for row in series.difference(5, 6).to_arrow(errors=True).to_pylist()}
+    assert change["new"]["total_error"] < change["north"]["total_error"]
+
+
+SINCE, EACH, HELD = {"old": 0, "later": 6, "new": 8}, 200, 0.68
+
+
+def covered():
+    """Of groups that joined in several steps, how many intervals hold what there is."""
+    plan = {f"{place % 7} {age} {place}": (day, SURE) for age, day in SINCE.items() for place in range(EACH)}
+    each = sum(place % 11 for place in range(SURE))
+    text = "SELECT day, shop, SUM(amount) AS total FROM visits GROUP BY day, shop"
+    with seeded("cohorts"), session_of(rows_of(plan, 9)) as session:
+        series = daily(session, 9, text=text)
+        series.advance(now=at(9))
+        shown = {"point": series.point(-1), "difference": series.difference(6, 8)}
+        found = {}
+        for name, release in shown.items():
+            ends = release.interval(HELD, "noise").to_pylist()
+            for age in {"point": SINCE, "difference": ("old", "later")}[name]:
+                exact = each * (9 - SINCE[age] if name == "point" else 2)
+                rows = [row for row in ends if age in row["shop"]]
+                held = [row["total_low"] <= exact <= row["total_high"] for row in rows]
+                found[name, age] = sum(held), len(held)
+    return found
+
+
+def problems_of_coverage():
+    return [
+        (which, held, many)
+        for which, (held, many) in covered().items()
+        if many < EACH - 5 or not binom.ppf(1e-6, many, HELD) <= held <= binom.isf(1e-6, many, HELD)
+    ]
+
+
+def test_intervals_of_groups_that_came_early_and_late_hold_as_often_as_they_say():
+    assert problems_of_coverage() == []
+
+
+@pytest.mark.parametrize("bug", ["of the youngest", "in another order"])
+def test_intervals_of_other_groups_are_noticed(bug, monkeypatch):
+    real = cohorts.OfCohorts.__init__
+
+    def planted(self, whole, parts, laws):
+        real(self, whole, parts, [laws[-1]] * len(laws) if bug == "of the youngest" else laws[::-1])
+
+    monkeypatch.setattr(cohorts.OfCohorts, "__init__", planted)
+    assert problems_of_coverage()
 
 
 def test_groups_that_are_gone_stay_and_are_noise_around_zero():

@@ -93,7 +93,10 @@ class Release(NotAList):
 
     @cached_property
     def _estimates(self) -> Estimates:
-        answer, recipe = self._answer, self.quote.recipe
+        return self._estimated(self._answer)
+
+    def _estimated(self, answer: Answer) -> Estimates:
+        recipe = self.quote.recipe
         outside: dict[int, Outside] = {
             place: outside_of(priced, arrays)
             for place, (priced, arrays) in enumerate(self._extras)

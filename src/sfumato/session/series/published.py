@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, MissingExtra, QueryRefused
 from sfumato.loss import PrivacyLoss
 from sfumato.numeric.exact import Rational, as_integer
@@ -26,6 +25,7 @@ from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.render import definitions, shown
 from sfumato.session.payload import Answer
 from sfumato.session.release import Release
+from sfumato.session.series.cohorts import Cohort, OfCohorts
 from sfumato.session.series.finding import Finding, Group
 from sfumato.session.series.picture import draw
 from sfumato.session.series.points import Point
@@ -39,23 +39,6 @@ __all__ = ["Published"]
 
 _CONFIDENCE = 0.95
 _WIDTH = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Cohort:
-    """Groups that joined a series with the same step, and so have noise of the same law.
-
-    Attributes:
-        since: The step.
-        begin: The place of the first of them among all groups.
-        end: The place after the last.
-        groups: Their keys, where groups are found.
-    """
-
-    since: int
-    begin: int
-    end: int
-    groups: tuple[Group, ...] = ()
 
 
 class Published(NotAList):
@@ -134,13 +117,15 @@ class Published(NotAList):
 
     def _summed(self, step: int, weights: NDArray[Any], meaning: str, size: int) -> Release:
         """A sum of points with some weights, shown at a step, of the first groups."""
-        places = range(len(self.pricing.noises))
-        units = [self._sum(place, weights, size) for place in places]
+        units = [self._sum(place, weights, size) for place in range(len(self.pricing.noises))]
+        cohorts = [cohort for cohort in self._cohorts() if cohort.groups and cohort.end <= size]
         # The oldest group has the widest noise (docs/proofs/continual.md, lemma 7).
-        since = next((cohort.since for cohort in self._cohorts() if cohort.groups), 0)
-        laws = self.pricing.laws(weights, min(since, step))
-        groups = [group for cohort in self._cohorts() for group in cohort.groups][:size]
-        return self._release(step, units, laws, meaning, groups)
+        laws = [self.pricing.laws(weights, cohort.since) for cohort in cohorts] or [
+            self.pricing.laws(weights)
+        ]
+        groups = [group for cohort in cohorts for group in cohort.groups]
+        whole = self._release(step, units, laws[0], meaning, groups)
+        return whole if len(cohorts) < 2 else OfCohorts(whole, cohorts, laws)
 
     def _release(
         self,
