@@ -1,9 +1,15 @@
 """Checkpoints: what is killed, resumed or extended is paid once, and nothing runs that was not paid."""
 
+import contextlib
+import copy
 import io
 import json
+import os
+import pickle
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -11,9 +17,10 @@ import pytest
 import sfumato as sf
 from deep import made, objective, torch
 from deep_kills import STEPS
-from sfumato.errors import BudgetExceeded, LedgerMismatch
+from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, LedgerMismatch
 from sfumato.learn.torch import paying
-from sfumato.learn.torch.runs import private
+from sfumato.learn.torch.runs import Private, private
+from sfumato.ledger import Right
 
 SCRIPT = Path(__file__).parent.parent / "support" / "deep_kills.py"
 MOMENTS = ["before a step", "after a step", "before the checkpoint", "after the checkpoint"]
@@ -123,6 +130,82 @@ def test_if_a_resume_were_not_on_record_steps_would_be_run_twice(ledger, monkeyp
 
     monkeypatch.setattr(paying.Payer, "take", careless)
     assert _resumed_twice(ledger) > 8
+
+
+def test_if_blocks_were_not_taken_from_the_ledger_steps_would_be_run_twice(ledger, monkeypatch):
+    monkeypatch.setattr(Right, "block", lambda *_: None)
+    assert _resumed_twice(ledger) > 8
+    run = _run(ledger)
+    with pytest.raises(BudgetExceeded):  # and not for ever: an object never runs more than the whole
+        run.fit()
+    assert run.taken == 8
+
+
+def _forked(run):
+    """How many steps a child runs of what its parent took, or 99 for an error that it should not end in."""
+    child = os.fork()
+    if not child:
+        ran = 0
+        try:
+            for _ in range(3):
+                run.step()
+                ran += 1
+        except AccessDenied:
+            os._exit(ran)
+        except BaseException:
+            os._exit(99)
+        os._exit(ran)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "allocation"])
+def test_a_fork_runs_no_step_that_its_parent_took(ledger, sampling):
+    run = _run(ledger, block=8, batch=5, sampling=sampling)
+    run.step()
+    assert _forked(run) == 0
+    run.fit()
+    assert run.taken == 8
+
+
+def test_otherwise_both_would_run_them(ledger, monkeypatch):
+    monkeypatch.setattr(Private, "_check_process", lambda _: None)
+    run = _run(ledger, block=8)
+    run.step()
+    assert _forked(run) == 3
+
+
+def test_a_run_cannot_be_copied(ledger):
+    run = _run(ledger, block=8)
+    run.step()
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(InvalidParameter, match="cannot be copied"):
+            copied(run)
+
+
+def test_threads_take_each_step_once(ledger):
+    run, ran, inside = _run(ledger, block=3), [], []
+
+    def slow():
+        inside.append(1)
+        assert len(inside) == 1
+        time.sleep(0.002)
+        inside.pop()
+
+    run._descent.step = slow
+
+    def work():
+        with contextlib.suppress(BudgetExceeded):
+            for _ in range(8):
+                run.step()
+                ran.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ran) == run.taken == 8
+    assert run.left == 0
 
 
 def test_a_checkpoint_goes_on_to_the_same_total(ledger):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+import threading
 import warnings
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from sfumato.errors import InvalidParameter, LedgerMismatch
+from sfumato.errors import AccessDenied, InvalidParameter, LedgerMismatch
 from sfumato.learn.torch.cards import RunCard, card_of
 from sfumato.learn.torch.descent import Descent
 from sfumato.learn.torch.law import DISTANCE
@@ -179,7 +181,8 @@ class Private:
         steps cost (`descent`, `sampling`; `processes`, where there are several), with `law.DISTANCE` for each
         number and step as a part of delta. With a ledger the whole is debited before the first record is
         read, and of the steps that it paid for each is taken once: blocks of them are on record before they
-        are run, whatever is killed or resumed how often.
+        are run, whatever is killed or resumed how often. What was taken is run by the process and the object
+        that took it, one step at a time: a fork is refused, a copy cannot be made.
     """
 
     def __init__(
@@ -196,6 +199,7 @@ class Private:
         self.taken, self._ahead, self._ever = 0, 0, 0
         self._behind: int | None = None  # of the ledger's steps, once it was asked
         self._counted = payer is not None
+        self._process, self._turn = os.getpid(), threading.Lock()
         if descent.processes is not None:
             descent.processes.begin(descent.tensors(), {**self._declared(), "batch": descent.batch})
             self._counted = bool(descent.processes.agreed(lambda: (int(self._counted), None), [])[0])
@@ -235,20 +239,25 @@ class Private:
 
         Raises:
             BudgetExceeded: if all steps were taken; the model stays as it is.
+            AccessDenied: in a process that was forked since: the steps are those of the one that took them.
         """
-        if self._ahead == 0:
-            self._take()
-        self._ahead -= 1
-        self._ever += 1
-        self._descent.step()
-        self.taken += 1
-        if self._payer is not None and not self.left:
-            self._payer.end(self.taken)
+        with self._turn:
+            self._check_process()
+            if self._ahead <= 0:
+                self._take()
+            self._ahead -= 1
+            self._ever += 1
+            self._descent.step()
+            self.taken += 1
+            if self._payer is not None and not self.left:
+                self._payer.end(self.taken)
 
     def fit(self) -> nn.Module:
         """All steps that are left."""
-        if self._counted and self._behind is None:
-            self._take()
+        with self._turn:
+            self._check_process()
+            if self._counted and self._behind is None:
+                self._take()
         while self.left:
             self.step()
         return self._descent.model
@@ -279,6 +288,11 @@ class Private:
         """
         self._descent.load(state)
 
+    def __reduce__(self) -> NoReturn:
+        raise InvalidParameter(
+            "A run cannot be copied, as its steps are taken once: make it anew, and load a checkpoint."
+        )
+
     def card(self) -> RunCard:
         """The model card: what was paid, for whom, how it was trained, and what is not protected."""
         return card_of(self)
@@ -293,6 +307,10 @@ class Private:
             f"{counted}"
         )
 
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise AccessDenied("The steps of a run belong to one process: make the run anew in this one.")
+
     def _take(self) -> None:
         processes = self._descent.processes
         self._ahead, self._behind = (
@@ -301,10 +319,10 @@ class Private:
 
     def _more(self) -> tuple[int, int | None]:
         """How many steps may be run now, and how many the ledger has after those."""
-        if self._payer is not None:
-            return self._payer.take(self._declared(), self.loss, str(self))
         if self._ever >= self.steps:
             raise all_taken(self.steps)
+        if self._payer is not None:
+            return self._payer.take(self._declared(), self.loss, str(self))
         return 1, None
 
     def _declared(self) -> dict[str, Any]:
