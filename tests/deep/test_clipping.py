@@ -1,9 +1,11 @@
 """No record moves the sums by more than the clip, whatever it holds and wherever it stands."""
 
+import itertools
 import math
 
 import pytest
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from deep import MODELS, made, objective, torch
 from sfumato.learn.torch import engine, recording
@@ -13,6 +15,7 @@ from sfumato.learn.torch.precision import Precision
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
 WORST = [math.nan, math.inf, -math.inf, 3e38, -1e30]
+WITHOUT = torch.tensor([1.0, 1, 0, 1, 1, 1])
 
 
 def _length(one, other):
@@ -32,6 +35,61 @@ def test_a_record_that_is_no_number_moves_no_more_than_others(name, value):
         assert all(torch.isfinite(part).all() for part in sums + without)
         assert _length(sums, without) <= 0.1
         assert _length(without, passed.sums(given, target, torch.tensor([1.0, 1, 0, 1, 1, 1]))) <= 0.01
+
+
+class _Hostile(torch.autograd.Function):
+    """What it is given; the gradient of one record is another."""
+
+    @staticmethod
+    def forward(context, value, record, other):
+        context.record, context.other = record, other
+        return value.clone()
+
+    @staticmethod
+    def backward(context, gradient):
+        changed = gradient.clone()
+        changed[context.record] = context.other
+        return changed, None, None
+
+
+def _layers(name):
+    """Models whose layers are wider than what goes in, narrower, or as wide, in every place."""
+    if name == "deep":
+        widths = [3, 5, 2, 2, 6, 4]
+        layers = [nn.Linear(*pair) for pair in itertools.pairwise(widths)]
+        return nn.Sequential(*[part for layer in layers for part in (layer, nn.Tanh())]), torch.randn(6, 3)
+    model, given, _ = made(name, kind=torch.float32)
+    return model, given
+
+
+def _poisoned(model, value):
+    def objective(out, _):
+        return _Hostile.apply(out, 2, value).flatten(1).square().sum(1)
+
+    return Engine(model, objective, Bound(0.1))
+
+
+def _harmless(sums, without):
+    assert all(torch.isfinite(part).all() for part in sums + without)
+    assert _length(sums, without) <= 0.1
+
+
+@pytest.mark.parametrize("name", ["deep", *MODELS])
+def test_a_gradient_that_is_no_number_harms_nobody_in_any_layer(name):
+    torch.manual_seed(1)
+    model, given = _layers(name)
+    for value in WORST:
+        passed = _poisoned(model, value)
+        _harmless(*(passed.sums(given, torch.zeros(6), mask) for mask in (torch.ones(6), WITHOUT)))
+
+
+def test_a_gradient_that_is_no_number_harms_nobody_in_a_pass_that_is_traced():
+    torch.manual_seed(1)
+    model, given = _layers("deep")
+    passed = _poisoned(model, math.nan)
+    batch = (passed.values(), given, torch.zeros(6))
+    traced = make_fx(passed.functional())(*batch, WITHOUT)
+    _harmless(traced(*batch, torch.ones(6)), traced(*batch, WITHOUT))
 
 
 def test_weights_that_overflow_harm_nobody():

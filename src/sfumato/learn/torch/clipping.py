@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 
 from sfumato._dataclasses import dataclass
-from sfumato.learn.torch.forms import Form
+from sfumato.learn.torch.forms import Form, Norms
 
 __all__ = ["Bound", "Clipped", "clipped"]
 
@@ -91,14 +91,11 @@ def clipped(forms: Mapping[str, Form], mask: Tensor, bound: Bound, given: float,
         name: form.settled(lambda places: bound.block(mask.shape[0], places, added))
         for name, form in forms.items()
     }
-    norms = [form.norms() for form in settled.values()]
-    square = torch.stack([each.square for each in norms]).sum(0)
-    spread = torch.stack([each.spread.square() for each in norms]).sum(0)
-    turned = torch.stack([each.turned.square() for each in norms]).sum(0)
-    length = (square.sqrt() + 2 * given * turned.sqrt()).clamp(min=bound.length)
-    factors = torch.minimum(
-        bound.length / length, bound.spread * bound.clip / spread.sqrt().clamp(min=bound.spread * bound.clip)
-    )
-    sound = torch.isfinite(square) & torch.isfinite(spread) & torch.isfinite(turned)
+    norms = Norms.together([form.norms() for form in settled.values()])
+    zero, widest = torch.zeros_like(norms.square), bound.spread * bound.clip
+    spread, turned = (zero if each is None else each for each in (norms.spread, norms.turned))
+    length = (norms.square.sqrt() + 2 * given * turned).clamp(min=bound.length)
+    factors = torch.minimum(bound.length / length, widest / spread.clamp(min=widest))
+    sound = torch.isfinite(norms.square) & torch.isfinite(spread) & torch.isfinite(turned)
     factors = torch.where(sound & (mask > 0), factors, 0.0)
     return Clipped({name: form.summed(factors) for name, form in settled.items()}, factors)

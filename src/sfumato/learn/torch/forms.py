@@ -28,13 +28,19 @@ class Norms:
 
     Attributes:
         square: Not below the square of each gradient's norm.
-        spread: The norm's bound if nothing cancelled: what errors of additions are in proportion to.
-        turned: What errors of factors that are cut short are in proportion to.
+        spread: The norm's bound if nothing cancelled: what errors of additions are in proportion to, if any.
+        turned: What errors of factors that are cut short are in proportion to, if any.
     """
 
     square: Tensor
-    spread: Tensor
-    turned: Tensor
+    spread: Tensor | None = None
+    turned: Tensor | None = None
+
+    @classmethod
+    def together(cls, parts: Sequence[Norms]) -> Norms:
+        """Of several parameters, as if they were one: squares add up."""
+        spread, turned = ([getattr(each, of) for each in parts] for of in ("spread", "turned"))
+        return cls(torch.stack([each.square for each in parts]).sum(0), _length(spread), _length(turned))
 
 
 class Form(Protocol):
@@ -71,8 +77,7 @@ class Stored:
 
     def norms(self) -> Norms:
         """Of what is stored, up to how sums of squares are off."""
-        square = _squares(self.made)
-        return Norms(square, torch.zeros_like(square), torch.zeros_like(square))
+        return Norms(_squares(self.made))
 
     def summed(self, factors: Tensor) -> Tensor:
         """A few records at a time in the type of products, and over these in 64-bit floats."""
@@ -194,8 +199,7 @@ class Looked:
         square = torch.where(same, among, 0).sum((1, 2), dtype=_WIDE)
         spread = _lengths(self.left).sum(1)
         off = (self.left.shape[2] + 4) * self.precision.added
-        zero = torch.zeros_like(spread)
-        return Norms(square.clamp(min=0) + off * spread.square(), zero, zero)
+        return Norms(square.clamp(min=0) + off * spread.square())
 
     def summed(self, factors: Tensor) -> Tensor:
         """In 64-bit floats throughout."""
@@ -224,6 +228,7 @@ class Tied:
         """
         looked, outer = self.looked, self.outer
         first, second = looked.norms(), outer.norms()
+        assert second.spread is not None
         lines = looked.lines[:, None, :].expand(-1, outer.places, -1)
         taken = torch.gather(outer.left, 2, lines)  # records, places that multiply, places that look up
         across = multiplied(outer.right, looked.left.transpose(1, 2), outer.precision)
@@ -262,6 +267,12 @@ def merged(uses: Sequence[Form]) -> Form:
     stored = [each.made() for each in together]
     stored += [each for each in uses if isinstance(each, Stored)]
     return Stored(torch.stack([each.straight().to(stored[-1].made.dtype) for each in stored]).sum(0))
+
+
+def _length(parts: Sequence[Tensor | None]) -> Tensor | None:
+    """The roots of sums of squares, where there are any."""
+    some = [each for each in parts if each is not None]
+    return torch.stack(some).square().sum(0).sqrt() if some else None
 
 
 def _scaled(value: Tensor, factors: Tensor) -> Tensor:

@@ -129,7 +129,9 @@ class Recorder:
                 return gradients_of_unknown(layer, call, gradients, tape)
             given = tape.first(call.given[0], call.axes[0])
             gradient = tape.first(gradients[0], call.shown_axes[0])
-            return rule(layer, given, gradient, precision_of(gradient.dtype, gradient.device))
+            if has_finite_gradient(layer):
+                gradient = torch.nan_to_num(gradient)
+            return rule(layer, given, gradient, precision_of(_kind(gradient), gradient.device))
 
         return of
 
@@ -190,7 +192,7 @@ class Recorder:
             for at, each in zip(shown, watched, strict=True):
                 outs[at] = each
             if has_finite_gradient(layer):
-                outs[0].register_hook(torch.nan_to_num)
+                outs[0].register_hook(torch.nan_to_num)  # what is captured is not yet finite
             return tree_unflatten(outs, tree)
 
         return hook
@@ -221,6 +223,12 @@ def _names(model: nn.Module) -> dict[str, str]:
         name: first.setdefault(id(parameter), name)
         for name, parameter in model.named_parameters(remove_duplicate=False)
     }
+
+
+def _kind(gradient: Tensor) -> torch.dtype:
+    """The type that products of a gradient are made in: the short one, where layers compute in one."""
+    device = gradient.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else gradient.dtype
 
 
 def _has_gradient(value: Any) -> bool:

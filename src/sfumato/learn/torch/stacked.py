@@ -31,10 +31,7 @@ class Stacked:
 
     def norms(self) -> Norms:
         """Squares add up, since no two blocks share a number."""
-        norms = [part.norms() for part in self.parts]
-        spread = torch.stack([each.spread.square() for each in norms]).sum(0).sqrt()
-        turned = torch.stack([each.turned.square() for each in norms]).sum(0).sqrt()
-        return Norms(torch.stack([each.square for each in norms]).sum(0), spread, turned)
+        return Norms.together([part.norms() for part in self.parts])
 
     def summed(self, factors: Tensor) -> Tensor:
         """The sums of all blocks."""
