@@ -144,8 +144,8 @@ def step(report: Report) -> None:
 def year(report: Report) -> None:
     """A year of daily releases by group, beside the plain queries of each day.
 
-    Plain DuckDB finds a day by the statistics of a file. Here none decide whether a row counts, so that each
-    day reads the dates of all rows; the third line is the plain queries without statistics.
+    Plain DuckDB finds a day by the statistics of a file. Here none decide whether a row counts: what is read
+    by them is held to the count of all rows. The third line is the plain queries without statistics.
     """
     report.heading(f"{YEAR} days of {YEAR_ROWS:,} rows, 50 groups", "wall", "CPU")
     with tempfile.TemporaryDirectory() as folder:

@@ -69,6 +69,8 @@ class Table:
         grouping: The columns whose groups are ranked as well, as they are declared; empty: there are none.
         exact: The declared columns of which the canonical type keeps apart what the source does.
         unread: The declared columns of which it says which cells could not be read.
+        shown: All columns of the view.
+        dates: The declared columns that are dates of Parquet files, shown as they are.
     """
 
     name: str
@@ -78,6 +80,8 @@ class Table:
     grouping: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -193,7 +197,22 @@ def plan_table(
             {stored.own or stored.native for origin in origins if (stored := origin.values[i])}, kind
         )
     )
-    return Table(name, tuple(parts), unit is not None, note is not None, grouping, exact, unread)
+    shown = (*columns, *map(unread_column, unread), *shown_ids, *ranks)
+    dates = _dates(origins, columns) if isinstance(located, Files) and located.format == "parquet" else ()
+    return Table(
+        name, tuple(parts), unit is not None, note is not None, grouping, exact, unread, shown, dates
+    )
+
+
+def _dates(origins: Sequence[Origin], columns: Mapping[str, Kind]) -> tuple[str, ...]:
+    """The columns that are dates in all parts of a source that DuckDB scans itself."""
+    if not all(origin.scan.paths and origin.scan.frame is None for origin in origins):
+        return ()
+    return tuple(
+        public
+        for place, (public, kind) in enumerate(columns.items())
+        if kind == "date" and all((c := origin.values[place]) and c.native == "DATE" for origin in origins)
+    )
 
 
 def raw_column(name: str) -> str:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from sqlglot import exp
 
+from sfumato.engines._days import days_of
 from sfumato.engines._door import FUNCTIONS, Functions, is_plain_select
 from sfumato.engines._known_hash import is_known
 from sfumato.engines._origins import describe
 from sfumato.engines._paths import pattern
 from sfumato.engines._scratch import Scratch
+from sfumato.engines._skipping import Skipping
 from sfumato.engines._tables import Table, plan_table
 from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.dialect import DUCKDB, PORTABLE, Dialect
@@ -73,6 +75,8 @@ All others are off, also ones that a later DuckDB brings. Many of them trust sta
 zone maps, dictionaries, minima of a join), which belong to all rows together and may be wrong: Parquet leaves
 NaN out of them. Whether one row passes a filter, or is clamped, would then depend on the values of others.
 """
+_SKIPPING = frozenset({"filter_pushdown"})
+"""What is on besides in the instance for reads of single days, which are held to the count of all rows."""
 _SIZE = re.compile(r"[1-9][0-9]{0,8}(\.[0-9]{1,3})?\s?([KMGT]i?B)")
 _COPIES = (
     "ignore",
@@ -102,7 +106,8 @@ class DuckDB(ShowsPublic):
         off but for the listed files, configuration locked, extensions and replacement scans off), and the
         check of each statement in `_door`, which does not rely on it.
         What a row contributes to an answer is decided by that row: no optimiser that reads statistics of
-        columns is on, and a read during which a file changes gives no answer.
+        columns is on, and a read during which a file changes gives no answer. Reads of single days may skip
+        parts of Parquet files, and give an answer only if no row of the day was skipped (`_skipping`).
     """
 
     schemes: frozenset[str] = frozenset()
@@ -132,6 +137,8 @@ class DuckDB(ShowsPublic):
         self._closed = False
         self._process = os.getpid()
         self._scratch = Scratch()
+        self._optimizers = _OPTIMIZERS
+        self._days = self._skipping()
 
     @property
     def dialect(self) -> Dialect:
@@ -190,6 +197,8 @@ class DuckDB(ShowsPublic):
             self._connection, self._tables, self._held = connection, {**others, key: planned}, {}
             self._locked = self._locked and goes_on
             self._close_unused(left)
+            days, self._days = self._days, self._skipping()
+        days.close()
 
     def schema(self, source: Source) -> dict[str, SourceKind]:
         """The columns of a source with their kinds, from its public metadata; a CSV column is text.
@@ -227,6 +236,33 @@ class DuckDB(ShowsPublic):
             isinstance(tree, exp.Select | exp.SetOperation) for tree in (statement, guard or statement)
         ):
             raise EngineFailed(_STRANGE)
+        self._check_open()
+        found = None if guard is not None else self._of_a_day(statement)
+        return self._fetch(statement, guard) if found is None else found
+
+    def _of_a_day(self, statement: exp.Expression) -> pa.Table | None:
+        """The result of a statement about one day, where parts of files can be skipped for it; else None.
+
+        Not where memory is limited: a second instance would have a limit of its own.
+        """
+        asked = days_of(statement) if self.memory is None else []
+        with self._lock:
+            table, days = self._tables.get(asked[0].table) if asked else None, self._days
+        day = next((each for each in asked if table is not None and each.column in table.dates), None)
+        return None if table is None or day is None else days.fetch(statement, day, table)
+
+    def _skipping(self) -> Skipping:
+        """What reads single days of the tables that are attached now, in an instance of its own."""
+
+        def made() -> tuple[Callable[[exp.Expression], pa.Table], Callable[[], None]]:
+            other = DuckDB(threads=self.threads, timeout=self.timeout)
+            with self._lock:
+                other._tables, other._optimizers = dict(self._tables), _OPTIMIZERS | _SKIPPING
+            return other._fetch, other.close
+
+        return Skipping(self._fetch, made)
+
+    def _fetch(self, statement: exp.Expression, guard: exp.Expression | None = None) -> pa.Table:
         self._check_open()
         with self._lock:
             self._check_open()
@@ -316,6 +352,8 @@ class DuckDB(ShowsPublic):
                 self._close_unused(left)
             if not any(self._reads.values()):
                 self._scratch.remove()
+            days = self._days
+        days.close()
 
     def __enter__(self) -> DuckDB:
         return self
@@ -346,7 +384,9 @@ class DuckDB(ShowsPublic):
             settings["memory_limit"] = self.memory
         connection = duckdb.connect(":memory:", config=settings)
         optimizers = {row[0] for row in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
-        connection.execute("SET GLOBAL disabled_optimizers = ?", [",".join(sorted(optimizers - _OPTIMIZERS))])
+        connection.execute(
+            "SET GLOBAL disabled_optimizers = ?", [",".join(sorted(optimizers - self._optimizers))]
+        )
         for command in _AFTER:
             connection.execute(command)
         if DuckDB._dialect is None:
