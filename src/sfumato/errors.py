@@ -16,6 +16,8 @@ SfumatoError
 │   ├── LedgerTampered    the chain of receipts is broken, or older than its anchor
 │   └── LedgerMismatch    what is declared now is not what the ledger has on record
 ├── AccessDenied          this analyst may not ask: revoked, or the budget is closed
+│   └── LoginFailed       a name, token or password is not valid; which of them is not said
+│       └── TooManyTries  … too often: nothing was checked, try again later
 ├── EngineFailed          the engine could not finish the read; the price stays paid
 │   ├── TimedOut          … because it took longer than the limit
 │   └── Cancelled         … because it was interrupted
@@ -29,6 +31,7 @@ text that programs can rely on; the set of codes is closed, and which one is rai
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Self
 
 __all__ = [
@@ -42,6 +45,7 @@ __all__ = [
     "LedgerMismatch",
     "LedgerTampered",
     "LedgerUnusable",
+    "LoginFailed",
     "MissingExtra",
     "NotCertified",
     "QueryRefused",
@@ -49,6 +53,7 @@ __all__ = [
     "SourceUnusable",
     "Spent",
     "TimedOut",
+    "TooManyTries",
     "UnknownName",
     "UnsupportedLoss",
 ]
@@ -180,6 +185,29 @@ class AccessDenied(SfumatoError):
     """This analyst may not ask: revoked, or the budget is closed. Nothing was spent."""
 
     code = "access_denied"
+
+
+class LoginFailed(AccessDenied):
+    """A login is not valid; the message never says which part of it."""
+
+    code = "login_failed"
+
+
+class TooManyTries(LoginFailed):
+    """Too many wrong logins came from there: this one was not looked at.
+
+    Attributes:
+        wait: Seconds after which another try is looked at.
+    """
+
+    code = "too_many_tries"
+
+    def __init__(self, wait: float) -> None:
+        super().__init__(f"Too many wrong logins: try again in {max(1, math.ceil(wait))} s.")
+        self.wait = wait
+
+    def __reduce__(self) -> tuple[type[Self], tuple[float]]:
+        return type(self), (self.wait,)
 
 
 class EngineFailed(SfumatoError):

@@ -35,6 +35,8 @@ FAILURES: dict[str, tuple[int, str]] = {
     "query_refused": (2, "The query was refused; nothing was spent."),
     "unsupported_loss": (2, "The budget's accountant cannot take this; nothing was spent."),
     "access_denied": (2, "Not allowed; nothing was spent."),
+    "login_failed": (2, "Not logged in; nothing was spent."),
+    "too_many_tries": (2, "Not logged in; nothing was spent."),
     "catalog_unusable": (2, "The catalog cannot be used."),
     "budget_exceeded": (3, "Not enough budget."),
     "ledger_tampered": (4, "The ledger does not verify."),
