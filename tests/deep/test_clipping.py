@@ -8,10 +8,12 @@ from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from deep import MODELS, made, objective, torch
-from sfumato.learn.torch import engine, recording
+from sfumato.learn.torch import clipping, engine, forms, recording
 from sfumato.learn.torch.clipping import Bound
 from sfumato.learn.torch.engine import Engine
-from sfumato.learn.torch.precision import Precision
+from sfumato.learn.torch.forms import Looked, Outer, Tied
+from sfumato.learn.torch.precision import Precision, precision_of
+from sfumato.learn.torch.tape import bounded
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
 WORST = [math.nan, math.inf, -math.inf, 3e38, -1e30]
@@ -100,6 +102,92 @@ def test_weights_that_overflow_harm_nobody():
         torch.isfinite(part).all()
         for part in Engine(model, objective, Bound(1.0)).sums(given, target, torch.ones(6))
     )
+
+
+class _Free(nn.Module):
+    """A layer of some places whose inputs and gradients a record chooses freely; another may be before it."""
+
+    def __init__(self, places, inputs, outputs, inner):
+        super().__init__()
+        self.sizes = [places * inputs, places * outputs]
+        self.first = nn.Linear(inputs, inputs, bias=False) if inner else None
+        self.map = nn.Linear(inputs, outputs, bias=False)
+        with torch.no_grad():
+            self.map.weight.zero_()
+
+    def forward(self, x):
+        inputs, gradients = x.split(self.sizes, 1)
+        inputs = inputs.unflatten(1, (-1, self.map.in_features))
+        if self.first is not None:
+            inputs = inputs + self.first(inputs * 0)
+        out = self.map(inputs)
+        return (out * gradients.view(out.shape)).flatten(1).sum(1)
+
+
+def _farthest(places, inputs, outputs, clip):
+    """The longest part, in clips, that a record has in a sum, of records with numbers of all sizes."""
+    sizes = torch.cartesian_prod(*[torch.exp2(torch.arange(127.0, -149, -3))] * 2)
+    left, right = (
+        (sizes[:, side] * by)[:, None, None].expand(-1, places, width).contiguous()
+        for side, by, width in ((0, 1.3, outputs), (1, 1.7, inputs))
+    )
+    short = precision_of(torch.float32, torch.device("cpu"))
+    outer = Outer(left, right, torch.Size((outputs, inputs)), short, finite=outputs > inputs)
+    cut = clipping.clipped({"weight": outer}, torch.ones(len(left)), Bound(clip), short.given, short.added)
+    sides, which = [left, right], 0 if outer.scales_left else 1
+    sides[which] = forms._scaled(sides[which], cut.factors.float())
+    parts = forms.multiplied(sides[0].transpose(1, 2), sides[1], short)
+    return float(parts.double().flatten(1).norm(dim=1).max()) / clip
+
+
+SHAPES = [(1, 3, 5), (1, 5, 3), (16, 32, 64), (16, 64, 32)]
+
+
+@pytest.mark.parametrize("clip", [1.0, 0.001, 1e-7])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_numbers_too_small_or_too_large_for_a_product_lengthen_nobody(shape, clip):
+    assert 0.7 < _farthest(*shape, clip) <= 1
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "value", "shape", "clip"),
+    [(forms, "_LEAST", 0.0, (16, 32, 64), 0.001), (forms, "_MOST", math.inf, (1, 3, 5), 1e-7),
+     (clipping, "_SHORTEST", 0.0, (1, 3, 5), 1e-7)],
+    ids=["lost in lengths", "lost in factors", "short factors"],
+)  # fmt: skip
+def test_without_care_for_them_some_would_be(where, name, value, shape, clip, monkeypatch):
+    monkeypatch.setattr(where, name, value)
+    assert _farthest(*shape, clip) > 1.1
+
+
+def test_two_uses_whose_product_overflows_are_not_taken_to_cancel():
+    short = precision_of(torch.float32, torch.device("cpu"))
+    table = torch.Size((2, 4))
+    looked = Looked(torch.full((1, 1, 4), -(2.0**61)), torch.zeros(1, 1).long(), table, short)
+    outer = Outer(torch.full((1, 1, 2), 2.0**10), torch.full((1, 1, 4), 2.0**61), table, short)
+    whole = looked.summed(torch.ones(1)) + outer.summed(torch.ones(1))
+    assert Tied(looked, outer).norms().square >= whole.square().sum()
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 3.4e38])
+@pytest.mark.parametrize("inner", [True, False], ids=["inner", "first"])
+@pytest.mark.parametrize(("inputs", "outputs"), [(16, 24), (24, 16)])
+def test_gradients_that_are_no_numbers_harm_nobody(inputs, outputs, inner, value):
+    torch.manual_seed(0)
+    given = torch.randn(4, 5 * (inputs + outputs))
+    passed, mask = Engine(_Free(5, inputs, outputs, inner), lambda out, _: out, Bound(0.1)), torch.ones(4)
+    mask[2] = 0
+    wanted = passed.sums(given, torch.zeros(4), mask)
+    given[2, 5 * inputs :] = value
+    for sums in (passed.sums(given, torch.zeros(4), mask), passed.sums(given, torch.zeros(4), torch.ones(4))):
+        assert all(torch.isfinite(part).all() for part in sums)
+        assert _length(sums, wanted) <= 0.1
+
+
+def test_what_is_a_number_is_one_in_short_floats():
+    for kind in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        worst = bounded(torch.tensor([math.nan, math.inf, -math.inf, torch.finfo(kind).max], dtype=kind))
+        assert torch.isfinite(worst.to(torch.bfloat16)).all()
 
 
 class _Places(nn.Module):

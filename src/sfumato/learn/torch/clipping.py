@@ -14,6 +14,7 @@ from sfumato.learn.torch.forms import Form, Norms
 __all__ = ["Bound", "Clipped", "clipped"]
 
 Tensor: TypeAlias = torch.Tensor
+_SHORTEST = 2.0**-100  # what a factor must be above: smaller ones have fewer bits in 32
 _SLACK = 2.0**-10  # more than sums of a few records in 32 bits, and all in 64, can be off
 
 
@@ -85,7 +86,9 @@ def clipped(forms: Mapping[str, Form], mask: Tensor, bound: Bound, given: float,
         their terms (`Bound.block`), where c·spread is at most `spread` clips for each record. Sums of
         `forms.IN_TURN` = 32 records are added up in 32-bit floats, off by less than 33·2⁻²⁴ times 32 clips;
         two such sums change, each with and without, and that is below `_SLACK`, with what sums in 64 bits are
-        off. A record with a norm that is no number has the factor 0, and nothing of it is added.
+        off. All of these are in proportion to sizes, down to numbers that 32 bits lose: what inner products
+        lose of them is in `square` (`forms._LEAST`), and a record whose factor, times `forms._MOST`, could
+        lose something has the factor 0, as has one with a norm that is no number: nothing of it is added.
     """
     settled = {
         name: form.settled(lambda places: bound.block(mask.shape[0], places, added))
@@ -97,5 +100,6 @@ def clipped(forms: Mapping[str, Form], mask: Tensor, bound: Bound, given: float,
     length = (norms.square.sqrt() + 2 * given * turned).clamp(min=bound.length)
     factors = torch.minimum(bound.length / length, widest / spread.clamp(min=widest))
     sound = torch.isfinite(norms.square) & torch.isfinite(spread) & torch.isfinite(turned)
+    sound &= factors > _SHORTEST
     factors = torch.where(sound & (mask > 0), factors, 0.0)
     return Clipped({name: form.summed(factors) for name, form in settled.items()}, factors)

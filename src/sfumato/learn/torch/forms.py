@@ -19,7 +19,8 @@ _WIDE = torch.float64
 IN_TURN = 32
 """How many records are added up in 32-bit floats, at most."""
 _SQUARED_TOGETHER = 512
-_LEAST = 2.0**-126  # below it a square of 32 bits may be lost
+_LEAST = 2.0**-126  # below it a product of 32 bits may be lost
+_MOST = 2.0**64  # what a factor is at most: times a factor that is lost below `_LEAST` it is nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +122,34 @@ class Outer:
         return int(self.left.shape[1])
 
     def norms(self) -> Norms:
-        """By the inner products of all pairs of places, unless there is one."""
+        """By the inner products of all pairs of places, unless there is one.
+
+        A sum of products is off by what additions are off, in proportion to the lengths of both factors, and
+        by `_LEAST` for each product that is too small for 32 bits.
+        """
         if self.places == 1:
-            spread = (_lengths(self.left) * _lengths(self.right)).sum(1)
-            return Norms(spread.square(), spread, spread)
+            left, right = _lengths(self.left), _lengths(self.right)
+            spread = (left * right).sum(1)
+            beyond = (torch.maximum(left, right) > _MOST).any(1)
+            return Norms(spread.square(), spread, torch.where(beyond, math.inf, spread))
         among_left, among_right = _products(self.left, self.precision), _products(self.right, self.precision)
-        off = (self.left.shape[2] + self.right.shape[2] + 4) * self.precision.added
-        lengths = [_on_diagonal(each) * (1 + off) for each in (among_left, among_right)]
-        square = (among_left * among_right).sum((1, 2), dtype=_WIDE)
+        widths, places = (self.left.shape[2], self.right.shape[2]), self.places
+        off = (sum(widths) + 4) * self.precision.added
+        lost = [width * _LEAST for width in widths]  # of an inner product, where its terms are too small
+        lengths = [
+            _on_diagonal(each) * (1 + off) + small
+            for each, small in zip((among_left, among_right), lost, strict=True)
+        ]
+        square = (among_left * among_right).sum((1, 2), dtype=_WIDE).clamp(min=0)
         spread = (lengths[0] * lengths[1]).sqrt().sum(1)
-        widest = [each.square().sum((1, 2), dtype=_WIDE).sqrt() for each in (among_left, among_right)]
+        small = places * (lost[0] * lengths[1].sum(1) + lost[1] * lengths[0].sum(1)) + places**2 * _LEAST
+        widest = [
+            (each.square().sum((1, 2), dtype=_WIDE) + places**2 * _LEAST).sqrt()
+            for each in (among_left, among_right)
+        ]
         scaled = 0 if self.scales_left else 1  # whose factors are cut short
         turned = (lengths[scaled].sum(1) * widest[1 - scaled]).sqrt() * (1 + off)
-        return Norms(square.clamp(min=0) + off * spread.square(), spread, torch.minimum(spread, turned))
+        return Norms(square + off * spread.square() + small, spread, torch.minimum(spread, turned))
 
     @property
     def scales_left(self) -> bool:
@@ -199,7 +215,8 @@ class Looked:
         square = torch.where(same, among, 0).sum((1, 2), dtype=_WIDE)
         spread = _lengths(self.left).sum(1)
         off = (self.left.shape[2] + 4) * self.precision.added
-        return Norms(square.clamp(min=0) + off * spread.square())
+        small = self.lines.shape[1] ** 2 * self.left.shape[2] * _LEAST
+        return Norms(square.clamp(min=0) + off * spread.square() + small)
 
     def summed(self, factors: Tensor) -> Tensor:
         """In 64-bit floats throughout."""
@@ -237,6 +254,7 @@ class Tied:
         off = off * _lengths(looked.left).sum(1) * second.spread
         bound = (first.square.sqrt() + second.square.sqrt()).square()
         square = torch.minimum((first.square + second.square + 2 * (cross + off)).clamp(min=0), bound)
+        square = torch.where(torch.isfinite(cross), square, bound)  # 32 bits may be too few
         return Norms(square, second.spread, second.turned)
 
     def settled(self, block: Callable[[int], int]) -> Tied:

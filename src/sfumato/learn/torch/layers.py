@@ -12,6 +12,7 @@ from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from sfumato.learn.torch.forms import Form, Looked, Outer, Stored
 from sfumato.learn.torch.precision import Precision
+from sfumato.learn.torch.tape import bounded
 
 __all__ = ["RULES", "Gradients", "Rule", "has_finite_gradient", "has_finite_input", "rule_of"]
 
@@ -71,7 +72,7 @@ def _turned(layer: Any, given: Tensor, gradient: Tensor, precision: Precision) -
 
 def _convolution(layer: Any, given: Tensor, gradient: Tensor, precision: Precision) -> Gradients:
     left = gradient.flatten(2)  # records, outputs, places
-    right = torch.nan_to_num(_patches(layer, given.to(gradient.dtype)))  # records, places, kernel, inputs
+    right = bounded(_patches(layer, given.to(gradient.dtype)))  # records, places, kernel, inputs
     groups, found, kernel = layer.groups, dict[str, Form](), tuple(layer.kernel_size)
     last = len(kernel) + 1
     order = (0, last, *range(1, last))

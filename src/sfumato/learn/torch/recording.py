@@ -19,7 +19,7 @@ from sfumato.learn.torch.precision import in_full, precision_of
 from sfumato.learn.torch.recurrent import recur, recur_once
 from sfumato.learn.torch.stacked import of_all_uses
 from sfumato.learn.torch.surveying import axis_of, compare, made_up, still
-from sfumato.learn.torch.tape import Gradients, Tape, finite
+from sfumato.learn.torch.tape import Gradients, Tape, bounded, finite
 from sfumato.learn.torch.unknown import Call, gradients_of_unknown
 
 __all__ = ["Objective", "Recorder"]
@@ -130,7 +130,7 @@ class Recorder:
             given = tape.first(call.given[0], call.axes[0])
             gradient = tape.first(gradients[0], call.shown_axes[0])
             if has_finite_gradient(layer):
-                gradient = torch.nan_to_num(gradient)
+                gradient = bounded(gradient)
             return rule(layer, given, gradient, precision_of(_kind(gradient), gradient.device))
 
         return of

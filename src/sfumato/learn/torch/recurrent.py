@@ -12,7 +12,7 @@ from torch import nn
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.forms import Outer, Stored
 from sfumato.learn.torch.precision import precision_of
-from sfumato.learn.torch.tape import Gradients, Tape, finite
+from sfumato.learn.torch.tape import Gradients, Tape, bounded, finite
 
 __all__ = ["recur", "recur_once"]
 
@@ -93,7 +93,7 @@ def _pass(
             third = gradient.shape[2] // 3
             reset = torch.stack(resets, 1)
             inner = torch.cat([gradient[..., : 2 * third], gradient[..., 2 * third :] * reset], 2)
-        before = torch.nan_to_num(torch.stack(befores, 1))
+        before = bounded(torch.stack(befores, 1))
         return _gradients(gradient, sequence.detach(), "ih", suffix, tape.records) | _gradients(
             inner, before, "hh", suffix, tape.records
         )

@@ -10,10 +10,11 @@ import torch
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.forms import Form
 
-__all__ = ["Tape", "Use", "finite"]
+__all__ = ["Tape", "Use", "bounded", "finite"]
 
 Tensor: TypeAlias = torch.Tensor
 Gradients: TypeAlias = dict[str, Form]
+_LARGEST = 2.0**127  # that is still a number in short floats
 
 
 class Use(NamedTuple):
@@ -95,12 +96,18 @@ def finite(value: Any) -> Any:
     return _Finite.apply(value) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
+def bounded(value: Tensor) -> Tensor:
+    """Numbers, whatever it held, and still numbers in shorter floats: times 0 they are 0."""
+    largest = min(_LARGEST, torch.finfo(value.dtype).max)
+    return torch.nan_to_num(value.clamp(-largest, largest))
+
+
 class _Finite(torch.autograd.Function):
     """Values that are finite: 0 for what is no number, the largest for what is infinite."""
 
     @staticmethod
     def forward(_: Any, value: Tensor) -> Tensor:
-        return torch.nan_to_num(value)
+        return bounded(value)
 
     @staticmethod
     def backward(_: Any, gradient: Tensor) -> Tensor:
