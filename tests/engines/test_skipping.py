@@ -6,6 +6,7 @@ import datetime
 import math
 import os
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -292,6 +293,18 @@ def test_a_table_that_is_attached_later_and_an_engine_that_is_closed(tmp_path, s
         with pytest.raises(EngineFailed, match="closed"):
             closed.fetch(asked(TEXTS["rows"], START))
     assert len(skipped) == 4
+
+
+def test_threads_that_read_at_once(tmp_path, skipped):
+    with DuckDB(threads=2) as engine:
+        engine.attach("t", written(tmp_path, ordinary()), KINDS, unit="u")
+        jobs = [(text, day) for text in TEXTS.values() for day in some_days()]
+        expected = [lines(engine.fetch(asked(*job))) for job in jobs]
+        engine._days._known = {}
+        with ThreadPoolExecutor(4) as threads:
+            for _ in range(2):
+                assert [*threads.map(lambda job: lines(engine.fetch(asked(*job))), jobs)] == expected
+    assert len(skipped) > len(jobs)
 
 
 def test_days_that_have_none_beside_them():
