@@ -10,38 +10,34 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger import Memo, Right
-from sfumato.loss import ApproximateLoss
 from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.names import NotAList, no_method
 from sfumato.plan.prices.extras import PricedQuantiles
 from sfumato.plan.prices.plan import Plan
-from sfumato.plan.prices.quoting import Quote, make_quote
+from sfumato.plan.prices.quoting import Quote
 from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.terms import Terms
 from sfumato.plan.questions.listed import check_listed
 from sfumato.plan.questions.needs import ready
 from sfumato.plan.questions.terms import Col
-from sfumato.plan.questions.unbounded import FALLBACK, bounded
 from sfumato.plan.questions.windowing import check_windows
 from sfumato.plan.shaping import first, keep, put_in_order
-from sfumato.purchase import Forecast, Purchase, summed
+from sfumato.purchase import Purchase, summed
 from sfumato.render import is_text
+from sfumato.session.affordable import affordable
 from sfumato.session.answering import answered
 from sfumato.session.auto import (
     SHARE,
-    Bounds,
-    bounds_on_record,
     buy_bounds,
     known_bounds,
-    refuse_unpayable,
-    wanted_for_bounds,
 )
 from sfumato.session.payload import Answer
-from sfumato.session.profile import Limits, known_groups, limits_of
+from sfumato.session.profile import known_groups, limits_of
+from sfumato.session.quoted import price_of, quoted_in, spared, with_bounds
 from sfumato.session.recalling import serves
 from sfumato.session.release import Release
 from sfumato.session.spoken import asked_of, in_words
-from sfumato.session.standing import each_told, standing
+from sfumato.session.standing import standing
 from sfumato.session.unreadable import known_unread
 from sfumato.session.writing import write
 from sfumato.session.written import Written
@@ -225,14 +221,14 @@ class Query(NotAList):
             profile=profile,
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
-        terms = self._spared(plan, terms)
+        terms = spared(self._session, plan, terms, self._paid_in(plan.report))
         limits = limits_of(self._session, plan, terms)
         plan, terms, told = limits.plan, limits.terms, limits.told
         first, what = limits.first, "a profile"
         if terms.bounds is not None:
-            price = _price(terms)
+            price = price_of(terms)
             chosen = known_bounds(self._session, plan, price)
-            plan, terms, more = self._with_bounds(plan, terms, chosen)
+            plan, terms, more = with_bounds(self._session, plan, terms, chosen)
             told = (*told, *more)
             what = "a profile and bounds" if limits.first else "bounds"
             first += price * SHARE if chosen is None else 0
@@ -252,97 +248,14 @@ class Query(NotAList):
         served = ready(node, prepared[node.table]) if node.table in prepared else None
         return plan.asking(touched=terms.touched or node.touched, bounding=served or node.bounding)
 
-    def _spared(self, plan: Plan, terms: Terms) -> Terms:
-        """The terms with what the budget spares of delta, looked up once for all that is bought together.
-
-        Where nothing is left and the question cannot do without, it is priced as if there were: an answer on
-        record is found so, and the debit refuses what is not.
-        """
-        dataset, windows = self._session.dataset_of(plan.report), self._paid_in(plan.report)
-        if terms.delta is not None or not dataset.budget.delta:
-            return terms
-        finds = any(key.values is None for key in plan.report.child.keys)
-        spare = self._session.ledger.spare(dataset.name, finds=finds, windows=windows)
-        if not spare.delta and (finds or terms.mechanism == "gaussian"):
-            told = f"a hundredth of the budget's, though {spare.told}"
-            spare = replace(spare, delta=dataset.budget.hundredth, told=told)
-        return replace(terms, spare=spare.delta, spare_told=spare.told)
-
-    def _with_bounds(
-        self, plan: Plan, terms: Terms, bounds: Bounds | None
-    ) -> tuple[Plan, Terms, tuple[str, ...]]:
-        """The plan with bounds for what has none, the terms with what is left, and what to say about it."""
-        price = _price(terms)
-        rest = replace(terms, epsilon=price - price * SHARE)  # spent or not: asked again, it costs the same
-        if bounds is None:
-            refuse_unpayable(self._session, plan)
-            assumed = bounded(plan.report, dict.fromkeys(plan.unbounded, FALLBACK))
-            told = (
-                "Bounds would be bought first, and kept for later questions; the errors above are for "
-                "numbers from 0 to 1 and declared limits, and change with what is found."
-            )
-            return replace(plan, report=assumed), rest, (told,)
-        kept = "Bounds that were bought are kept for later questions."
-        return bounds.plan, rest, (*bounds.notes, *((kept,) if bounds.spent else ()))
-
-    def _check_affordable(self, limits: Limits) -> Limits:
-        """Refuse what could not be paid for to its end, before the first part of it is paid or counted.
-
-        What is asked in the end may depend on what is bought before: then it is priced as a new question, by
-        a plan that stands in for it. Its noise is chosen then, and is not Gaussian where no delta is left for
-        that.
-        """
-        session, plan, terms = self._session, limits.plan, limits.terms
-        if not limits.first and terms.bounds is None:
-            return limits  # one purchase is paid or refused as a whole
-        due = Forecast(session.ledger, session.dataset_of(plan.report).name)
-        certain = True
-        if limits.first:
-            foreseen = limits.foreseen(session, due)
-            plan, certain = (plan, False) if foreseen is None else (foreseen, True)
-        if terms.bounds is not None:
-            price = _price(terms)
-            found = [due.expect(each, new=not certain) for each in wanted_for_bounds(session, plan, price)]
-            certain = certain and None not in found
-            chosen = bounds_on_record(session, plan, price) if certain else None
-            plan, terms, _ = self._with_bounds(plan, terms, chosen)
-        asked = limits.asked if terms.bounds is None else None
-        quote = self._quoted(plan, terms)
-        due.expect(self.purchase(quote, asked), new=not certain)
-        due.check()
-        budget = session.dataset_of(plan.report).budget
-        most = terms.available
-        fixed = certain or terms.mechanism is not None or budget.accountant != "basic" or most <= quote.delta
-        if fixed or due.admits(ApproximateLoss(quote.epsilon, most)):
-            return limits
-        return replace(limits, terms=replace(limits.terms, mechanism="laplace"))
-
     def _quoted(self, plan: Plan, terms: Terms, told: tuple[str, ...] = ()) -> Quote:
-        if terms.error is not None:
-            return self._made_quote(plan, terms, told)
-        on = terms, told, self._session.remark
-        return self._session.texts.quoted(plan, on, lambda: self._made_quote(plan, terms, told))
+        def made() -> Quote:
+            windows = self._paid_in(plan.report)
+            return quoted_in(self._session, self._asking, plan, terms, told=told, windows=windows)
 
-    def _made_quote(self, plan: Plan, terms: Terms, told: tuple[str, ...]) -> Quote:
-        session, asking = self._session, self._asking
-        gate = session.dataset_of(plan.report).budget
-        why = None
-        if terms.mechanism is None and gate.accountant != "basic" and terms.available:
-            terms = replace(terms, mechanism="gaussian")
-            why = f"Gaussian: a budget kept by {gate.accountant} is charged least for it."
-        if asking.lacking is not None and plan.unbounded:
-            raise QueryRefused(*asking.lacking)
-        quote = make_quote(plan, terms, why=why, adds=gate.accountant == "basic")
-        if quote.selection is not None and gate.accountant != "basic" and not gate.aside:
-            raise QueryRefused(
-                f"A budget kept by {gate.accountant} cannot pay for groups that are not public: finding them "
-                "needs a delta of its own.",
-                "List the values of the keys in WHERE, or have the budget opened as basic, or as zcdp with a "
-                "part of delta aside.",
-            )
-        paid = each_told(gate, self._paid_in(plan.report), plan.rows.owner)
-        notes = (*filter(None, (self._session.remark,)), *asking.notes, *told, *paid)
-        return replace(quote, notes=(*quote.notes, *notes)) if notes else quote
+        if terms.error is not None:
+            return made()
+        return self._session.texts.quoted(plan, (terms, told, self._session.remark), made)
 
     def release(
         self,
@@ -381,19 +294,19 @@ class Query(NotAList):
             profile=profile,
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
-        terms = self._spared(plan, terms)
+        terms = spared(self._session, plan, terms, self._paid_in(plan.report))
         limits = limits_of(self._session, plan, terms)
-        limits = self._check_affordable(limits)
+        limits = affordable(self._session, limits, self._quoted, self.purchase)
         if limits.first:
             limits = limits.bought(self._session)
         plan, terms, told, counted = limits.plan, limits.terms, limits.told, limits.counted
         first = {"the profile": limits.spent}
         if terms.bounds is not None:
-            price = _price(terms)
+            price = price_of(terms)
             chosen = known_bounds(self._session, plan, price) or buy_bounds(self._session, plan, price)
             counted = summed(counted, chosen.counted)
             first["bounds"] = chosen.spent
-            plan, terms, more = self._with_bounds(plan, terms, chosen)
+            plan, terms, more = with_bounds(self._session, plan, terms, chosen)
             told = (*told, *more)
         quote = self._quoted(plan, terms, told)
         unread = known_unread(self._session, plan)
@@ -470,7 +383,8 @@ class Query(NotAList):
             epsilon, delta=delta, confidence=confidence, mechanism=mechanism, bounding=bounding, profile=False
         ).after(self._asking.epsilon, self._asking.delta)
         plan = self._planned(terms)
-        limits = limits_of(self._session, plan, replace(self._spared(plan, terms), once=True, steps=steps))
+        terms = spared(self._session, plan, terms, self._paid_in(plan.report))
+        limits = limits_of(self._session, plan, replace(terms, once=True, steps=steps))
         return self._quoted(limits.plan, limits.terms, limits.told)
 
     def recipe(self) -> Recipe:
@@ -525,12 +439,3 @@ def _meanings(quote: Quote) -> tuple[str, ...]:
     """What extremes are of which a head only says the name."""
     extras = [extra for extra in quote.extras if isinstance(extra, PricedQuantiles)]
     return tuple(dict.fromkeys(note for extra in extras for note in extra.notes))
-
-
-def _price(terms: Terms) -> Fraction:
-    """The price of which a part is for bounds."""
-    if terms.error is not None:
-        raise InvalidParameter("Bounds that are bought need a price: give epsilon instead of error.")
-    if terms.epsilon is None:
-        raise InvalidParameter("Bounds that are bought need a price: give an epsilon.")
-    return terms.epsilon
