@@ -20,7 +20,7 @@ from sfumato.learn.torch.law import DISTANCE
 from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.paying import Payer
 from sfumato.learn.torch.recording import Objective
-from sfumato.learn.torch.records import Records
+from sfumato.learn.torch.records import Records, alike
 from sfumato.learn.torch.runs import Private
 from sfumato.learn.torch.sampling import Poisson
 from sfumato.ledger import Counter
@@ -137,16 +137,15 @@ class Clients(Records):
     def of(self, client: int, device: torch.device) -> tuple[Tensor, Tensor] | None:
         """The records of one, if they can be trained on."""
         try:
-            sides = [torch.as_tensor(side) for side in self.clients[client]]
-            fit = [
-                side.shape[1:] == like.shape and side.is_floating_point() == like.is_floating_point()
-                for side, like in zip(sides, self.example, strict=True)
+            own = self.clients[client]
+            many = len(own[0])
+            sides = [
+                alike(side, like, torch.Size((many, *like.shape))).to(device)
+                for side, like in zip(own, self.example, strict=True)
             ]
         except Exception:  # no row decides an error
             return None
-        if not all(fit) or not len(sides[0]) or len(sides[0]) != len(sides[1]):
-            return None
-        return tuple(side.to(device, like.dtype) for side, like in zip(sides, self.example, strict=True))
+        return tuple(sides) if many else None
 
 
 class Rounds(Descent):

@@ -15,6 +15,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.adam import CorrectedAdam
 from sfumato.learn.torch.clipping import Bound
 from sfumato.learn.torch.engine import Engine, Grid
+from sfumato.learn.torch.faults import summed
 from sfumato.learn.torch.law import SIGMA
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.processes import Processes, Silent
@@ -141,7 +142,7 @@ class Descent:
         sums: list[Tensor] | None = None
         passes = -(-max(len(drawn), 1) // self.physical)
         for batch in self.records.batches(drawn, self.physical, self.engine.device):
-            found = self.engine.sums(*batch)
+            found = summed(self.engine, batch, self.records.example)
             if passes > 1:
                 found = [each.to(torch.int64) for each in found]
             sums = found if sums is None else torch._foreach_add(sums, found)

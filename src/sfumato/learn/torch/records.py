@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.utils.data import TensorDataset
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["Batch", "Records"]
+__all__ = ["Batch", "Records", "alike", "sent"]
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -40,7 +41,9 @@ class Records:
     """
 
     def __init__(self, data: Any, example: tuple[Tensor, Tensor] | None = None) -> None:
-        pair = data if isinstance(data, tuple | list) else getattr(data, "tensors", None)
+        pair = (
+            data.tensors if type(data) is TensorDataset else data if isinstance(data, tuple | list) else None
+        )
         if pair is not None:
             if len(pair) != 2 or not all(isinstance(each, torch.Tensor) for each in pair):
                 raise InvalidParameter("data must be a pair of tensors, inputs and targets, or a data set.")
@@ -68,14 +71,14 @@ class Records:
             mask = torch.zeros(size)
             mask[: len(part)] = 1
             given, target = self._filled(part, size, mask)
-            yield Batch(*(_sent(each, device) for each in (given, target, mask)))
+            yield Batch(*(sent(each, device) for each in (given, target, mask)))
 
     def _filled(self, part: NDArray[np.int64], size: int, mask: Tensor) -> tuple[Tensor, Tensor]:
         if self._pair is not None:
             if not len(part):
                 return tuple(each.expand(size, *each.shape) for each in self.example)
             places = torch.from_numpy(np.resize(part, size))
-            return tuple(each[_sent(places, each.device)] for each in self._pair)
+            return tuple(each[sent(places, each.device)] for each in self._pair)
         columns: tuple[list[Tensor], list[Tensor]] = ([], [])
         for place in range(size):
             pair = self._one(int(part[place])) if place < len(part) else None
@@ -87,19 +90,29 @@ class Records:
 
     def _one(self, place: int) -> Sequence[Tensor] | None:
         try:
-            pair = [torch.as_tensor(value) for value in self._data[place]]
+            return [
+                alike(value, like, like.shape)
+                for value, like in zip(self._data[place], self.example, strict=True)
+            ]
         except Exception:  # no row decides an error
             return None
-        same = len(pair) == 2 and all(
-            value.shape == like.shape and value.is_floating_point() == like.is_floating_point()
-            for value, like in zip(pair, self.example, strict=True)
-        )
-        return (
-            [value.to(like.dtype) for value, like in zip(pair, self.example, strict=True)] if same else None
-        )
 
 
-def _sent(value: Tensor, device: torch.device) -> Tensor:
+def alike(value: Any, like: Tensor, shape: torch.Size) -> Tensor:
+    """A value as a plain tensor of that shape, of the kind and on the device of another one.
+
+    Raises:
+        Exception: for a value of another kind; it is caught where a record is read.
+    """
+    found = torch.as_tensor(value)
+    if found.shape != shape or found.layout != torch.strided:
+        raise ValueError
+    if (found.is_floating_point(), found.is_complex()) != (like.is_floating_point(), like.is_complex()):
+        raise ValueError
+    return found.detach().as_subclass(torch.Tensor).to(like.device, like.dtype)
+
+
+def sent(value: Tensor, device: torch.device) -> Tensor:
     """The same on a device, which need not have done all that it was given before."""
     if device.type == "cuda" and value.device.type == "cpu":
         value = value.pin_memory()

@@ -14,7 +14,7 @@ from sfumato import random
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.engine import Engine
 from sfumato.learn.torch.forms import Form, Looked, Outer, Stored, Tied
-from sfumato.learn.torch.records import Records
+from sfumato.learn.torch.records import Records, sent
 from sfumato.learn.torch.stacked import Stacked
 from sfumato.numeric.exact import as_integer
 from sfumato.numeric.private_ids import ids_of
@@ -83,7 +83,7 @@ class Users(Records):
                 return tuple(value.expand(size, *value.shape) for value in empty)
             lines = np.stack([np.resize(self._chosen(int(user)), self.each) for user in part])
             places = torch.from_numpy(np.resize(lines, (size, self.each)))
-            return tuple(value[places.to(value.device)] for value in self._pair)
+            return tuple(value[sent(places, value.device)] for value in self._pair)
         filled = list[Sequence[Tensor]]()
         for place in range(size):
             pairs = self._read(int(part[place])) if place < len(part) else []
