@@ -19,10 +19,10 @@ from sfumato.ledger.sqlite import SQLite
 from sfumato.ledger.store import MIGRATIONS, Identity, Store
 from sfumato.random import salt, token
 
-__all__ = ["Opened", "Wish", "opened"]
+__all__ = ["POSTGRES", "STATE", "Opened", "Wish", "file_at", "opened"]
 
-_POSTGRES = ("postgresql://", "postgres://")
-_STATE = ".sfumato"
+POSTGRES = ("postgresql://", "postgres://")
+STATE = ".sfumato"
 _ANNOUNCED = 2  # the version from which an anchor announces each commit
 
 
@@ -111,13 +111,9 @@ def opened(where: str | Path | None, state: Path | None, wish: Wish) -> Opened:
     """The parts of the ledger at a place, checked against each other."""
     if where is None or where == ":memory:":
         return _in_memory()
-    if isinstance(where, str) and where.startswith(_POSTGRES):
-        return _in_postgres(where, Path(_STATE) if state is None else state, wish)
-    if not isinstance(where, str | Path) or "://" in str(where) or not str(where):
-        raise InvalidParameter("A ledger is a path, an address postgresql://…, or None for one in memory.")
-    if "\x00" in str(where) or not _is_path(where):
-        raise InvalidParameter("The path of a ledger holds a character that no path can hold.")
-    path = Path(where).absolute()
+    if isinstance(where, str) and where.startswith(POSTGRES):
+        return _in_postgres(where, Path(STATE) if state is None else state, wish)
+    path = file_at(where)
     places = _Beside(path.parent if state is None else state.absolute(), path.name)
     # What remembers a ledger is written after it, so it is looked at first: another process may begin one.
     anchored = places.anchor("").exists()
@@ -140,6 +136,19 @@ def opened(where: str | Path | None, state: Path | None, wish: Wish) -> Opened:
     except BaseException:
         store.close()
         raise
+
+
+def file_at(where: str | Path) -> Path:
+    """The path of a ledger's file.
+
+    Raises:
+        InvalidParameter: if it is none.
+    """
+    if not isinstance(where, str | Path) or "://" in str(where) or not str(where):
+        raise InvalidParameter("A ledger is a path, an address postgresql://…, or None for one in memory.")
+    if "\x00" in str(where) or not _is_path(where):
+        raise InvalidParameter("The path of a ledger holds a character that no path can hold.")
+    return Path(where).absolute()
 
 
 def _is_path(where: str | Path) -> bool:

@@ -1,0 +1,351 @@
+"""`Accounts`: who may log in, the tokens they log in with, and how one is checked."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NoReturn, Self
+
+from sfumato._dataclasses import dataclass
+from sfumato.errors import InvalidParameter, LedgerTampered, LoginFailed
+from sfumato.ledger.names import new_name
+from sfumato.random import salt
+from sfumato.server.access.login import Login
+from sfumato.server.access.roles import Account, Role
+from sfumato.server.access.scram import ITERATIONS, Exchange, ScramKeys, ScramVerifier, refused
+from sfumato.server.access.tables import AccountRow, Tables, TokenRow, opened
+from sfumato.server.access.tokens import ServerKey, draw, id_of, person
+from sfumato.server.access.tries import Tries
+
+__all__ = ["FRESH", "LIVE_TOKENS", "Accounts", "Listed", "TokenInfo"]
+
+FRESH = 2.0  # seconds for which a token that was checked is believed without another look
+LIVE_TOKENS = 8  # of an account, at most; all are tried at a login
+_CACHED = 10_000  # tokens that are remembered as checked
+_DEFAULT, _SHORTEST, _LONGEST = timedelta(days=90), timedelta(seconds=1), timedelta(days=3660)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenInfo:
+    """What anybody may know of a token.
+
+    Attributes:
+        id: The part of its text after `sfu_`.
+        name: Whose it is.
+        created: When it was issued.
+        expires: When it ends.
+        revoked: When the steward ended it; None if they did not.
+    """
+
+    id: str
+    name: str
+    created: datetime
+    expires: datetime
+    revoked: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An account with its tokens, oldest first."""
+
+    account: Account
+    created: datetime
+    tokens: tuple[TokenInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """That a token was live at a time."""
+
+    account: Account
+    expires: int
+    until: float
+
+
+class Accounts:
+    """Accounts and tokens, kept beside a ledger; several processes may have them open.
+
+    A token is 256 random bits from a generator that the operating system keys, shown once. What is kept of it
+    is a keyed hash and the keys of SCRAM-SHA-256, which cannot be turned back. A token that was revoked, or
+    whose account was removed, is refused at once by this process, and by all others within `FRESH` seconds.
+    """
+
+    def __init__(
+        self, tables: Tables, key: ServerKey, *, clock: Callable[[], float], ticks: Callable[[], float]
+    ) -> None:
+        self._tables, self._key = tables, key
+        self._clock, self._ticks = clock, ticks
+        self._checked: dict[bytes | str, _Checked] = {}  # by keyed hash, and by id
+        nobody, hidden = person(""), salt(32)
+        self._nothing = (
+            TokenRow("", nobody, 0, 0, None, hidden, hidden, hidden, hidden),
+            AccountRow(nobody, "", Role.AUDITOR.value, 0, hidden),
+        )
+        self.tries = Tries(ticks=ticks)
+
+    @classmethod
+    def open(
+        cls,
+        ledger: str | Path | None,
+        *,
+        state: Path | None = None,
+        create: bool = True,
+        clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> Self:
+        """The accounts that go with a ledger.
+
+        Args:
+            ledger: Where the ledger is: a path, beside which they have a file of their own (`.accounts`); the
+                address of a PostgreSQL, where they are tables beside its own; None for some in memory.
+            state: The folder of the ledger's key, where the server's (`.serverkey`) is, too.
+            create: Make them if there are none.
+            clock: The time of day, in seconds since 1970, by which tokens expire.
+            ticks: A time that never goes back, by which checks are remembered and wrong tries forgotten.
+
+        Raises:
+            LedgerUnusable: if they cannot be opened, or their key is missing or open to others.
+        """
+        tables, key = opened(ledger, state, create=create)
+        return cls(tables, key, clock=clock, ticks=ticks)
+
+    # ── the steward's acts
+
+    def add(self, name: str, role: Role | str = Role.ANALYST) -> Account:
+        """A new account.
+
+        Raises:
+            InvalidParameter: if there is one by this name in any spelling, or the name or role cannot be.
+        """
+        known = _role(role)
+        written = new_name(name, "The name of an account")
+        who = person(written)
+        row = AccountRow(who, written, known.value, int(self._clock()))
+        with self._tables.writing():
+            there = self._tables.account(who)
+            if there is not None:
+                raise InvalidParameter(
+                    f"There is an account {there.name!r} already: remove it first to give it another role."
+                )
+            self._tables.add_account(replace(row, seal=row.sealed(self._key)))
+        return Account(written, known)
+
+    def issue(self, name: str, expires: timedelta = _DEFAULT) -> tuple[str, TokenInfo]:
+        """A new token of an account: its text, which is kept nowhere, and what may be known of it.
+
+        Args:
+            name: The account, in any spelling.
+            expires: How long it is valid.
+
+        Raises:
+            InvalidParameter: if there is no such account, or it has `LIVE_TOKENS` that are live.
+        """
+        if not isinstance(expires, timedelta) or not _SHORTEST <= expires <= _LONGEST:
+            raise InvalidParameter("A token is valid for 1 second to 3,660 days.")
+        who, now = person(name), int(self._clock())
+        with self._tables.writing():
+            account = self._named(name)
+            if len(self._tables.live(who, now, LIVE_TOKENS)) >= LIVE_TOKENS:
+                raise InvalidParameter(
+                    f"{account.name!r} has {LIVE_TOKENS} tokens that are valid: revoke one of them first."
+                )
+            label, text = draw()
+            while self._tables.token(label) is not None:
+                label, text = draw()
+            scram = ScramKeys.of(text, self._key.salt(who), label=label)
+            until = now + int(expires.total_seconds())
+            hashed = self._key.token(text)
+            row = TokenRow(label, who, now, until, None, hashed, scram.stored, scram.server)
+            self._tables.add_token(replace(row, seal=row.sealed(self._key)))
+        return text, _info(row, account.name)
+
+    def revoke(self, id: str) -> TokenInfo:
+        """Ends a token for good; to end it twice changes nothing.
+
+        Raises:
+            InvalidParameter: if there is no token with this id.
+        """
+        label = id_of(id) or id  # the whole text says it, too
+        with self._tables.writing():
+            found = self._tables.token(label) if label.isascii() and label.isalnum() else None
+            if found is None:
+                raise InvalidParameter("There is no token with this id: see sfumato account list.")
+            row, account = found
+            if row.revoked is None:
+                row = replace(row, revoked=int(self._clock()))
+                self._tables.revoke(row.id, int(self._clock()))
+        self._checked.clear()
+        return _info(row, account.name)
+
+    def remove(self, name: str) -> str:
+        """Takes away an account and all of its tokens, and gives its name; what it spent stays on record.
+
+        Raises:
+            InvalidParameter: if there is no such account.
+        """
+        who = person(name)
+        with self._tables.writing():
+            # By what it is called, too: a record that was changed by other means may be under another name.
+            rows = [row for row in self._tables.accounts() if row.person == who or row.name == name]
+            for row in rows or [self._named(name)]:
+                self._tables.remove(row.person)
+        self._checked.clear()
+        return rows[0].name
+
+    def list(self) -> tuple[Listed, ...]:
+        """All accounts, with what may be known of their tokens.
+
+        Raises:
+            LedgerTampered: if one was changed by other means than these.
+        """
+        tokens: dict[str, list[TokenRow]] = {}
+        for token in self._tables.tokens():
+            tokens.setdefault(token.person, []).append(token)
+        return tuple(self._listed(row, tokens.get(row.person, [])) for row in self._tables.accounts())
+
+    def _listed(self, row: AccountRow, own: Sequence[TokenRow]) -> Listed:
+        live = [token for token in own if token.revoked is None]
+        if not row.holds(self._key) or not all(token.holds(self._key) for token in live):
+            raise LedgerTampered(
+                f"The record of the account {row.name[:40]!r} was changed by other means, and is refused at "
+                "logins: remove the account, and add it again."
+            )
+        infos = tuple(_info(token, row.name) for token in own)
+        return Listed(Account(row.name, _role(row.role)), _time(row.created), infos)
+
+    def _named(self, name: str) -> AccountRow:
+        row = self._tables.account(person(name))
+        if row is None:
+            raise InvalidParameter(f"There is no account {name[:40]!r}: see sfumato account list.")
+        return row
+
+    # ── logins
+
+    def check(self, text: str, *, address: str = "") -> Account:
+        """Whose token this is.
+
+        Whatever is wrong with one, as much is computed and asked of the database, and the same is said.
+
+        Args:
+            text: The whole token.
+            address: Where it came from, to count wrong ones; from nowhere, none are counted.
+
+        Raises:
+            LoginFailed: if it is not valid.
+            TooManyTries: if too many from there were not, and this one was not checked lately.
+        """
+        given = text if isinstance(text, str) else ""
+        digest, label = self._key.token(given), id_of(given)
+        known = self._remembered(digest)
+        if known is not None:
+            return known
+        if address:
+            self.tries.admit(address, label)
+        try:
+            checked = self._looked_up(label, digest)
+        except LoginFailed:
+            if address:
+                self.tries.wrong(address, label)
+            raise
+        return self._remember(digest, checked)
+
+    def current(self, id: str) -> Account:
+        """Whose token has this id, while it is valid: to be asked again during a long connection.
+
+        Raises:
+            LoginFailed: if it was revoked or has expired since.
+        """
+        known = self._remembered(id)
+        if known is not None:
+            return known
+        checked = self._looked_up(id, None)
+        return self._remember(id, checked)
+
+    def verifier(self, login: str, *, address: str = "") -> ScramVerifier:
+        """What a SCRAM login by a name is held against: any live token of the account is its password.
+
+        All tokens of a name have one salt, which follows from the server's key and the name, so that it is
+        the same before there is such an account and after. Each verifier has `LIVE_TOKENS` keys, those that
+        are none of a token made up by the server's key: names cannot be probed.
+
+        Raises:
+            TooManyTries: if too many logins by this name from this address were wrong.
+        """
+        who = person(login)
+        if address:
+            self.tries.admit(address, who)
+        rows = self._tables.live(who, self._clock(), LIVE_TOKENS)
+        keys = []
+        for number in range(LIVE_TOKENS):
+            row = rows[number] if number < len(rows) else self._nothing[0]
+            real, mock = ScramKeys(row.id, row.stored, row.server), self._key.mock(who, number)
+            keys.append(real if row.holds(self._key) else mock)
+        return ScramVerifier(self._key.salt(who), ITERATIONS, tuple(keys))
+
+    def login(self, name: str, *, address: str = "", binding: bytes | None = None) -> Login:
+        """A SCRAM login by a name, with wrong ones counted.
+
+        Raises:
+            TooManyTries: if too many logins by this name from this address were wrong.
+        """
+        return Login(self, name, Exchange(self.verifier(name, address=address), binding=binding), address)
+
+    def _looked_up(self, label: str, digest: bytes | None) -> _Checked:
+        """That a token is live, and has this hash if one is given."""
+        begun, now = self._ticks(), self._clock()
+        found = self._tables.token(label if label.isascii() and label.isalnum() else "")
+        token, owner = self._nothing if found is None else found
+        right = hmac.compare_digest(token.hash if digest is None else digest, token.hash)
+        sealed = token.holds(self._key)
+        owned = owner.holds(self._key)
+        if not (right & sealed & owned & token.live(now)):
+            raise refused()
+        return _Checked(Account(owner.name, _role(owner.role)), token.expires, begun + FRESH)
+
+    def _remember(self, key: bytes | str, checked: _Checked) -> Account:
+        if len(self._checked) >= _CACHED:
+            self._checked.clear()
+        self._checked[key] = checked
+        return checked.account
+
+    def _remembered(self, key: bytes | str) -> Account | None:
+        known = self._checked.get(key)
+        if known is None or self._ticks() >= known.until or self._clock() >= known.expires:
+            return None
+        return known.account
+
+    # ── the end
+
+    def close(self) -> None:
+        """Lets go of the database."""
+        self._checked.clear()
+        self._tables.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Accounts are not pickled: open them where they are needed.")
+
+
+def _role(role: Role | str) -> Role:
+    try:
+        return Role(role)
+    except ValueError:
+        raise InvalidParameter(f"A role is one of {', '.join(known.value for known in Role)}.") from None
+
+
+def _info(row: TokenRow, name: str) -> TokenInfo:
+    revoked = None if row.revoked is None else _time(row.revoked)
+    return TokenInfo(row.id, name, _time(row.created), _time(row.expires), revoked)
+
+
+def _time(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
