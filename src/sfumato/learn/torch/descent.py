@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from sfumato.learn.torch.adam import CorrectedAdam
 from sfumato.learn.torch.clipping import Bound
 from sfumato.learn.torch.engine import Engine, Grid
 from sfumato.learn.torch.faults import summed
+from sfumato.learn.torch.forgetting import Built, check_optimizer, forgetting
 from sfumato.learn.torch.law import SIGMA
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.processes import Processes, Silent
@@ -54,7 +54,7 @@ class Descent:
         Claim: a step shows the sum of cut gradients of the records that `sampler` draws (of users, where
         `records` are `Users`: one is then a record in what follows) with Gaussian noise of `sigma` clips,
         up to `law.DISTANCE` for each number, and post-processing of it; what layers keep of records by
-        themselves, in buffers, is put back. Proof: with and without a record the
+        themselves is put back (`forgetting`). Proof: with and without a record the
         sums differ by (1 − `bound.grid`) clips at most (`clipping`); rounded to the grid, those of a pass by
         at most one step of it more in each of d numbers, √d steps in L2. One record more changes two passes
         at most, its own and that of the record whose place it takes: `bound.grid` leaves 2√d. The noise is
@@ -81,6 +81,7 @@ class Descent:
         processes: Processes | None = None,
         quantile: Quantile | None = None,
     ) -> None:
+        check_optimizer(optimizer)
         trained = {id(each) for each in model.parameters() if each.requires_grad}
         held = [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
         if {id(each) for each in held} != trained:
@@ -123,12 +124,13 @@ class Descent:
             self.noise = Silent(self.engine.device)
         example = tuple(each.to(self.engine.device) for each in records.example)
         self.engine.recorder.survey(example, objective)
+        self.built = Built(model)
 
     def step(self) -> None:
         """One step; nothing of it is shown but the model."""
         numbers = self.numbers + (self.adaptive is not None)
         drawn, noise = self.sampler.draw(len(self.records)), self.noise.draw(numbers)
-        with _forgetting(self.model):
+        with forgetting(self.model):
             sums = self.sums(drawn)
         if isinstance(self.optimizer, CorrectedAdam):
             self.optimizer.hear((self.sigma * self.clip / self.batch) ** 2)
@@ -198,20 +200,3 @@ class Descent:
         self.optimizer.load_state_dict(state["optimizer"])
         if self.adaptive is not None:
             self.adaptive.move(float(state["clip"]))
-
-
-@contextmanager
-def _forgetting(model: torch.nn.Module) -> Iterator[None]:
-    """Puts back what layers keep of what they are given, such as running means: it has no noise."""
-    held = [
-        (layer._buffers, name, buffer, buffer.clone())
-        for layer in model.modules()
-        for name, buffer in layer._buffers.items()
-        if buffer is not None
-    ]
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for buffers, name, buffer, before in held:
-                buffers[name] = buffer.copy_(before)

@@ -13,12 +13,13 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.attention import attend
+from sfumato.learn.torch.forgetting import forgetting
 from sfumato.learn.torch.forms import Form
 from sfumato.learn.torch.layers import has_finite_gradient, has_finite_input, rule_of
 from sfumato.learn.torch.precision import in_full, precision_of
 from sfumato.learn.torch.recurrent import recur, recur_once
 from sfumato.learn.torch.stacked import of_all_uses
-from sfumato.learn.torch.surveying import axis_of, compare, made_up, still
+from sfumato.learn.torch.surveying import axis_of, compare, made_up, still, unmoved
 from sfumato.learn.torch.tape import Gradients, Tape, bounded, finite
 from sfumato.learn.torch.unknown import Call, gradients_of_unknown
 
@@ -107,7 +108,7 @@ class Recorder:
             InvalidParameter: if gradients differ from those of each record by itself.
         """
         seen = list[dict[Key, torch.Size]]()
-        with still(self.model), in_full():
+        with forgetting(self.model), still(self.model), in_full():
             for records in (2, 3):
                 self._seen, batch = dict[Key, torch.Size](), made_up(example, records)
                 try:
@@ -118,6 +119,8 @@ class Recorder:
             self._layout = {key: axis_of(key[0], seen[0].get(key), size) for key, size in seen[1].items()}
             found = self.gradients(*batch, objective)
             compare(self.model, found, batch, objective)
+        with unmoved(self.model), self._recording(records):
+            self.model(batch[0])
 
     def _of(self, layer: nn.Module, call: Call) -> Callable[..., Gradients]:
         """From the gradients of what came out to those of the layer's parameters."""
@@ -274,9 +277,7 @@ def _redraws(layer: nn.Module) -> bool:
     if not own or rule_of(layer) is not None or type(layer) in STAND_INS:
         return False
     return any(
-        getattr(each, "p", 0) or getattr(each, "dropout", 0)
-        for each in layer.modules()
-        if each.training and _random(each)
+        getattr(each, "p", 0) or getattr(each, "dropout", 0) for each in layer.modules() if _random(each)
     )
 
 

@@ -239,10 +239,12 @@ class Private:
 
         Raises:
             BudgetExceeded: if all steps were taken; the model stays as it is.
+            InvalidParameter: if the model was built otherwise since.
             AccessDenied: in a process that was forked since: the steps are those of the one that took them.
         """
         with self._turn:
             self._check_process()
+            self._descent.built.check()
             if self._ahead <= 0:
                 self._take()
             self._ahead -= 1

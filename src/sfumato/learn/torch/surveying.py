@@ -11,9 +11,10 @@ import torch
 from torch import nn
 
 from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.forgetting import forgetting
 from sfumato.learn.torch.forms import Form
 
-__all__ = ["axis_of", "compare", "made_up", "still"]
+__all__ = ["axis_of", "compare", "made_up", "still", "unmoved"]
 
 Tensor: TypeAlias = torch.Tensor
 _CLOSE = 0.05
@@ -118,6 +119,25 @@ def compare(
                 f"The gradients of {name!r} in a batch are not those of each record by itself: some layer "
                 "mixes records, or is given them in an order of its own."
             )
+
+
+@contextmanager
+def unmoved(model: nn.Module) -> Iterator[None]:
+    """Refuses a model that changes its own parameters in a pass: what is learned that way has no noise."""
+    before = _sums(model)
+    with torch.random.fork_rng(devices=[]), forgetting(model):
+        yield
+    if before != _sums(model):
+        raise InvalidParameter(
+            "The model changes its own parameters by what it is given, without noise: keep such values in "
+            "buffers, which are put back after each step, or leave them out."
+        )
+
+
+def _sums(model: nn.Module) -> list[int]:
+    """A number for each parameter that is another one for nearly all other values."""
+    words = [each.detach().contiguous().view(-1).view(torch.uint8) for each in model.parameters()]
+    return [int(part.sum(dtype=torch.int64)) for part in words]
 
 
 def _noise(parameter: Tensor) -> float:

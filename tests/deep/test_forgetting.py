@@ -1,0 +1,154 @@
+"""What a pass would leave in a model without noise, and models that change while a run goes on."""
+
+import contextlib
+
+import pytest
+from torch import nn
+
+from deep import made, torch
+from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.learn.torch import descent, private
+
+SETTINGS = {"epsilon": 1, "delta": 1e-5, "size": 20, "batch": 20, "steps": 3}
+
+
+def _run(model, optimizer=torch.optim.SGD, **more):
+    _, given, target = made("dense", 20, torch.float32)
+    return private(model, optimizer(model.parameters(), lr=0.1), (given, target), **SETTINGS | more)
+
+
+class _Keeps(nn.Module):
+    """A layer that keeps what it is given in every way that it has."""
+
+    def __init__(self):
+        super().__init__()
+        self.map, self.last, self.calls = nn.Linear(7, 4), None, 0
+        self.listed, self.named, self.own = [], {"at": None}, set()
+        self.register_buffer("late", None)
+        self.register_buffer("scale", torch.ones(2))
+
+    def forward(self, x):
+        self.last, self.late, self.fresh = x.detach(), x.detach().mean(0), x.detach()
+        self.calls += 1
+        self.listed.append(x.detach())
+        self.named["at"] = x.detach()
+        self.own.add(len(x))
+        self.register_buffer("new", x.detach().sum(0))
+        self.scale = x.detach()[:3, :2]
+        return self.map(x)
+
+
+def _left():
+    model = _Keeps()
+    run = _run(model)
+    run.step()
+    return [
+        name
+        for name, kept in {
+            "last": model.last is not None,
+            "calls": model.calls != 0,
+            "fresh": hasattr(model, "fresh"),
+            "listed": model.listed != [],
+            "named": model.named["at"] is not None,
+            "own": model.own != set(),
+            "late": model.late is not None,
+            "new": hasattr(model, "new"),
+            "scale": model.scale.shape != (2,) or bool((model.scale != 1).any()),
+            "state": set(model.state_dict()) != {"map.weight", "map.bias", "scale"},
+        }.items()
+        if kept
+    ]
+
+
+def test_nothing_of_a_record_stays_in_a_layer():
+    assert _left() == []
+
+
+def test_otherwise_all_of_it_would(monkeypatch):
+    monkeypatch.setattr(descent, "forgetting", lambda _: contextlib.nullcontext())
+    assert len(_left()) == 10
+
+
+class _Learns(nn.Module):
+    """A layer that learns a mean by itself, in a parameter that no gradient has."""
+
+    def __init__(self, data):
+        super().__init__()
+        self.map, self.mean, self.data = nn.Linear(7, 4), nn.Parameter(torch.zeros(7), False), data
+
+    def forward(self, x):
+        if self.training:
+            with torch.no_grad():
+                (self.mean.data if self.data else self.mean).add_(x.mean(0))
+        return self.map(x)
+
+
+@pytest.mark.parametrize("data", [True, False])
+def test_a_model_that_learns_past_the_gradients_is_refused(data):
+    with pytest.raises(InvalidParameter, match="changes its own parameters"):
+        _run(_Learns(data))
+
+
+def _frozen(model):
+    model[0].requires_grad_(False)
+
+
+def _thawed(model):
+    model[0].weight.requires_grad_(True)
+
+
+def _added(model):
+    model.register_parameter("more", nn.Parameter(torch.zeros(2)))
+
+
+def _replaced(model):
+    model[0].weight = nn.Parameter(torch.zeros(9, 7))
+
+
+def _normed(model):
+    model.insert(1, nn.BatchNorm1d(9))
+
+
+def _other(model):
+    model[1] = nn.Tanh()
+
+
+@pytest.mark.parametrize("change", [_frozen, _thawed, _added, _replaced, _normed, _other])
+def test_a_model_that_is_changed_is_refused_and_takes_no_step(change):
+    model = made("dense", 1, torch.float32)[0]
+    if change is _thawed:
+        model[0].weight.requires_grad_(False)
+    trained = [each for each in model.parameters() if each.requires_grad]
+    run = _run(model, lambda _, lr: torch.optim.SGD(trained, lr))
+    run.step()
+    change(model)
+    with pytest.raises(InvalidParameter, match="make the run anew"):
+        run.step()
+    assert (run.taken, run.left) == (1, 2)
+
+
+def test_modes_and_values_may_change():
+    model = made("dense", 1, torch.float32)[0]
+    run = _run(model)
+    run.step()
+    model.eval()
+    model.load_state_dict(made("dense", 1, torch.float32, seed=3)[0].state_dict())
+    run.fit()
+    with pytest.raises(BudgetExceeded):
+        run.step()
+
+
+def test_optimizers_that_a_gradient_is_not_enough_for_are_refused():
+    for kind, words in ((torch.optim.LBFGS, "several times a step"), (torch.optim.SparseAdam, "sparse")):
+        with pytest.raises(InvalidParameter, match=words):
+            _run(made("dense", 1, torch.float32)[0], kind)
+
+
+@pytest.mark.parametrize(
+    "kind", [torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.NAdam]
+)
+def test_others_are_taken(kind):
+    run = _run(made("dense", 1, torch.float32)[0], kind)
+    torch.optim.lr_scheduler.StepLR(run.optimizer, 1)
+    run.fit()
+    assert run.taken == 3
