@@ -1,4 +1,4 @@
-"""Numbers, error bars and tables as people read them: plain text for terminals, HTML for notebooks."""
+"""Numbers, error bars and tables as people and programs read them: plain text, HTML for notebooks, JSON."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from sfumato.errors import InvalidParameter
 
@@ -24,6 +25,7 @@ __all__ = [
     "is_text",
     "is_visible",
     "key",
+    "plain_json",
     "shown",
     "text_table",
     "with_bar",
@@ -468,3 +470,18 @@ def without_password(address: str) -> str:
 
 _SECRET = re.compile(r"(?<=//)([^/@:]*):[^@]*(?=@)@")
 _QUERY_SECRET = re.compile(r"(?i)(?<=[?&])(password|sslpassword)=[^&:]*")
+
+
+def plain_json(value: Any) -> Any:
+    """The value in types that JSON has: exact numbers as the nearest float, days and times as text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_json(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_json(entry) for entry in value]
+    if isinstance(value, Fraction | Decimal):
+        return int(value) if Fraction(value).denominator == 1 else float(value)
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)

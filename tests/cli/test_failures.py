@@ -8,7 +8,8 @@ import typer
 
 from sfumato import errors
 from sfumato.cli.failures import FAILURES, reported
-from sfumato.cli.output import is_terminal, plain_json, say, width
+from sfumato.cli.output import is_terminal, say, width
+from sfumato.render import plain_json
 
 SECRET = "Zanzibar-4711"
 

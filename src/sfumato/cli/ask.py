@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +23,6 @@ from sfumato.cli.output import (
     emit_json,
     note,
     paragraph,
-    plain_json,
     say,
     spelled,
     spinner,
@@ -39,7 +37,7 @@ from sfumato.cli.question import (
     question_of,
 )
 from sfumato.errors import InvalidParameter
-from sfumato.render import definitions, shown
+from sfumato.render import definitions, plain_json, shown
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
@@ -53,14 +51,11 @@ __all__ = [
     "WritingOptions",
     "answer_question",
     "check_writable",
-    "left_of",
     "query",
     "quote",
     "remainder",
     "to_file",
 ]
-
-_ENDS = ("low", "high")
 
 
 class Format(StrEnum):
@@ -109,7 +104,7 @@ def quote(
 
 def _say_quote(priced: Quote, balance: Balance, *, json_: bool) -> None:
     if json_:
-        emit_json({"quote": priced.to_dict(), "left": left_of(balance)})
+        emit_json({"quote": priced.to_dict(), "left": balance.left()})
         return
     say(priced.text(width(), spelled))
     say()
@@ -203,23 +198,9 @@ class _Answer:
 
     def __init__(self, release: Release, balance: Balance, confidence: str) -> None:
         self.release, self.balance, self.confidence = release, balance, confidence
-        self.values: dict[str, list[Any]] = {
-            name: release.table[name].to_pylist() for name in release.table.column_names
-        }
-        public = {column.name for column in release.quote.columns if column.half_width == 0}
-        errors = release.error(confidence)
-        self.errors: dict[str, list[Any]] = {
-            name: errors[name].to_pylist()
-            for name in self.values
-            if name not in public and name in errors.column_names
-        }
-        ends = release.interval(confidence)
-        self.covering: dict[str, list[Any]] = {
-            name: [
-                list(pair) for pair in zip(*(ends[f"{name}_{end}"].to_pylist() for end in _ENDS), strict=True)
-            ]
-            for name in self.errors
-        }
+        from sfumato.session.documents import cells_of
+
+        self.cells = cells_of(release, confidence)
 
     def shown(self) -> Shown:
         """The columns with error bars, as people read them."""
@@ -228,13 +209,13 @@ class _Answer:
     def flat(self) -> dict[str, list[Any]]:
         """The columns with `name_error` after each value."""
         columns: dict[str, list[Any]] = {}
-        for name, values in self.values.items():
+        for name, values in self.cells.values.items():
             columns[name] = values
-            if name in self.errors:
+            if name in self.cells.errors:
                 bar = f"{name}_error"
-                while bar in self.values or bar in columns:
+                while bar in self.cells.values or bar in columns:
                     bar += "_"
-                columns[bar] = self.errors[name]
+                columns[bar] = self.cells.errors[name]
         return columns
 
     def footer(self) -> str:
@@ -242,26 +223,6 @@ class _Answer:
         release = self.release
         often = release.nothing or f"{self.shown().holds}."
         return f"{often} {release.paid} Left: {remainder(self.balance)}.{_cut(release)}"
-
-    def document(self) -> dict[str, Any]:
-        """Everything, for programs. The keys are a contract."""
-        release, rows = self.release, range(self.release.table.num_rows)
-        return {
-            "columns": list(self.values),
-            "estimands": release.estimands,
-            "rows": [{name: values[row] for name, values in self.values.items()} for row in rows],
-            "errors": [{name: values[row] for name, values in self.errors.items()} for row in rows],
-            "covering": [{name: ends[row] for name, ends in self.covering.items()} for row in rows],
-            "confidence": float(self.confidence),
-            "paid": _paid(release),
-            "free": release.free,
-            "counted": dict(release.counted),
-            "receipt": release.receipt.number,
-            "touched": _share(release),
-            "bounds": list(release.bounds),
-            "left": left_of(self.balance),
-            "quote": release.quote.to_dict(),
-        }
 
 
 def _write_table(answer: _Answer, output: Path | None) -> None:
@@ -296,11 +257,14 @@ def _write_csv(answer: _Answer, output: Path | None) -> None:
 
 
 def _write_json(answer: _Answer, output: Path | None) -> None:
+    from sfumato.session.documents import document_of
+
+    document = document_of(answer.release, answer.balance, answer.confidence)
     if output is None:
-        emit_json(answer.document())
+        emit_json(document)
         return
     text = io.StringIO()
-    emit_json(answer.document(), stream=text)
+    emit_json(document, stream=text)
     to_file(output, text.getvalue().encode())
 
 
@@ -345,36 +309,9 @@ def _cut(release: Release) -> str:
     return "".join(f" {sentence}" for sentence in (*cut, *release.bounds))
 
 
-def _share(release: Release) -> dict[str, float] | None:
-    share = release.touched()
-    return None if share is None else {"share": share.share, "low": share.low, "high": share.high}
-
-
 def remainder(balance: Balance) -> str:
     """What is left of a budget, in words."""
     left = f"epsilon {shown(balance.remaining)} of {shown(balance.epsilon)}"
     left += f", delta {shown(balance.remaining_delta)}" if balance.delta else ""
     left += f" in {balance.window}" if balance.window else ""
     return left + (f"; {balance.dataset} has no more" if balance.shared else "")
-
-
-def _paid(release: Release) -> dict[str, Any]:
-    """All that was paid now, and of its epsilon the parts: for what is bought first, and for the answer."""
-    answer = Fraction(0) if release.free else release.quote.epsilon
-    parts = {what: part for what, part in {**release.first, "the answer": answer}.items() if part}
-    return {
-        "epsilon": sum(parts.values(), Fraction(0)),
-        "delta": 0 if release.free else release.quote.delta,
-        "parts": parts,
-    }
-
-
-def left_of(balance: Balance) -> dict[str, Any]:
-    """What is left of a budget, for programs."""
-    return {
-        "dataset": balance.dataset,
-        "analyst": balance.analyst,
-        "epsilon": balance.remaining,
-        "delta": balance.remaining_delta,
-        **({"window": balance.window} if balance.window else {}),
-    }

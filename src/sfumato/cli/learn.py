@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato._dataclasses import dataclass
-from sfumato.cli.ask import check_writable, left_of, remainder
+from sfumato.cli.ask import check_writable, remainder
 from sfumato.cli.failures import reported
 from sfumato.cli.fitted import columns_shown
 from sfumato.cli.opening import open_session
@@ -206,7 +206,7 @@ class _Fitted:
             "delta": delta,
             "free": self.free,
             "receipt": self.receipt,
-            "left": left_of(self.balance),
+            "left": self.balance.left(),
             "file": None if self.file is None else str(self.file),
             "learned": {
                 title: {name: list(cells) for name, cells in columns.items()}
@@ -227,7 +227,7 @@ def _say_quote(priced: Any, balance: Balance, *, json_: bool) -> None:
             "delta": priced.delta,
             "note": priced.note,
         }
-        emit_json({"quote": quote, "left": left_of(balance)})
+        emit_json({"quote": quote, "left": balance.left()})
         return
     paragraph(str(priced))
     paragraph(f"A quote is free. Left in the budget of {balance.dataset}: {remainder(balance)}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import sys
@@ -12,13 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date
-from datetime import time as clock
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any, TextIO
 
-from sfumato.render import encodable, text_table
+from sfumato.render import encodable, plain_json, text_table
 
 __all__ = [
     "HARD",
@@ -26,7 +21,6 @@ __all__ = [
     "is_terminal",
     "note",
     "paragraph",
-    "plain_json",
     "progress_bar",
     "say",
     "spelled",
@@ -114,21 +108,6 @@ def table(
 def spelled(text: str) -> str:
     """The text as standard output can write it."""
     return encodable(text, getattr(sys.stdout, "encoding", None))
-
-
-def plain_json(value: Any) -> Any:
-    """The value in types that JSON has: exact numbers as the nearest float, days and times as text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain_json(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_json(entry) for entry in value]
-    if isinstance(value, Fraction | Decimal):
-        return int(value) if Fraction(value).denominator == 1 else float(value)
-    if isinstance(value, date | clock):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
 def emit_json(value: Any, *, stream: TextIO | None = None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sfumato._dataclasses import dataclass
-from sfumato.cli.ask import left_of, remainder
+from sfumato.cli.ask import remainder
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import open_session, read_catalog
 from sfumato.cli.options import AskerOptions, JsonOption, spread
@@ -186,7 +186,7 @@ class _Told:
                 }
                 for entry in self.agenda.entries
             ],
-            "left": [left_of(balance) for balance in self.balances],
+            "left": [balance.left() for balance in self.balances],
             "files": [str(path) for path in files],
         }
 

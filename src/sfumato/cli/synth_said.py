@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato._dataclasses import dataclass
-from sfumato.cli.ask import left_of, remainder
+from sfumato.cli.ask import remainder
 from sfumato.cli.output import emit_json, paragraph, say, spelled, table
 from sfumato.render import shown
 
@@ -179,7 +179,7 @@ def _document(
         "receipt": found.receipt,
         "measured": measured,
         "converged": model.converged,
-        "left": None if found.after is None else left_of(found.after),
+        "left": None if found.after is None else found.after.left(),
         "model": None if keeping.model is None else str(keeping.model),
         "picture": None if keeping.picture is None else str(keeping.picture),
         "note": found.said,
@@ -226,7 +226,7 @@ def say_quote(
             "note": priced.note,
             **({} if two else {"check": beside}),
         }
-        emit_json({"quote": quote, "left": left_of(balance), "note": said})
+        emit_json({"quote": quote, "left": balance.left(), "note": said})
         return
     paragraph(" ".join(str(priced).split()))
     if checking is not None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 from sfumato._dataclasses import dataclass
 from sfumato.accounting import Tally
@@ -107,6 +108,32 @@ class Balance:
         with contextlib.suppress(UnsupportedLoss, NotCertified):
             return min(gate, _composed(losses, self.delta))
         return gate
+
+    def left(self) -> dict[str, Any]:
+        """What is left, for programs."""
+        return {
+            "dataset": self.dataset,
+            "analyst": self.analyst,
+            "epsilon": self.remaining,
+            "delta": self.remaining_delta,
+            **({"window": self.window} if self.window else {}),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is spent and left, for programs."""
+        return {
+            "dataset": self.dataset,
+            "analyst": self.analyst,
+            "accountant": str(self.accountant),
+            "budget": {"epsilon": self.epsilon, "delta": self.delta},
+            "spent": {"epsilon": self.spent, "delta": self.spent_delta},
+            "left": {"epsilon": self.remaining, "delta": self.remaining_delta},
+            "debits": self.entries,
+            "reads": self.reads,
+            "open": self.open,
+            "limited": self.limited,
+            **({"window": self.window} if self.window else {}),
+        }
 
     def __repr__(self) -> str:
         """A sentence, such as `visits: epsilon 0.5 of 2 spent in 1 debit, 1.5 left; delta 0 of 0 spent`."""

@@ -1,5 +1,8 @@
-"""The server: many analysts, one budget, behind a door that untrusted people may knock on."""
+"""Many analysts, one budget: a session behind doors that untrusted analysts may knock on.
 
-from __future__ import annotations
-
-__all__: list[str] = []
+```
+HTTP ──► http.guard: token, size ──┐
+                                   ├──► House.session(analyst) ──► quote, release: the same as in one process
+wire ──► SCRAM over TLS ───────────┘
+```
+"""

@@ -1,0 +1,86 @@
+"""`House`: the steward's session behind a door. Whoever asks, asks in their own name."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from sfumato.errors import InvalidParameter
+from sfumato.ledger.names import alike
+from sfumato.schema import PrivateTable
+
+if TYPE_CHECKING:
+    from sfumato.session import Session
+
+__all__ = ["House"]
+
+_MOST_SESSIONS = 1024
+
+
+class House:
+    """What a server serves: the tables of one session, each analyst's own view of it, and what is public.
+
+    The engine, the attached tables and the ledger's key stay with the steward's session: what is handed out
+    are sessions in somebody's name, which have no way to them (`Session.as_analyst`).
+
+    Args:
+        session: The steward's.
+        most: How many analysts' sessions are kept open; who was away longest is opened anew.
+    """
+
+    def __init__(self, session: Session, *, most: int = _MOST_SESSIONS) -> None:
+        if session.analyst is not None:
+            raise InvalidParameter("A server serves the steward's session, not an analyst's.")
+        self._session, self._most = session, most
+        self._open: OrderedDict[str, Session] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def session(self, analyst: str) -> Session:
+        """The session in an analyst's name.
+
+        Raises:
+            AccessDenied: if the ledger has another version of a table by now, or the name could be taken for
+                another one.
+        """
+        key = alike(analyst)
+        with self._lock:
+            known = self._open.get(key)
+            if known is not None:
+                self._open.move_to_end(key)
+                return known
+        made = self._session.as_analyst(analyst)
+        with self._lock:
+            self._open[key] = self._open.pop(key, made)
+            while len(self._open) > self._most:
+                self._open.popitem(last=False)
+            return self._open[key]
+
+    @property
+    def datasets(self) -> list[str]:
+        """The names of what has a budget."""
+        return sorted({self._dataset(table) for table in self._private()})
+
+    def declared(self, dataset: str) -> dict[str, Any] | None:
+        """What may be known of a dataset before anything is asked: tables, columns, bounds, unit.
+
+        None: there is no such dataset. What is public is in each: anyone may join it.
+        """
+        members = [table for table in self._private() if self._dataset(table) == dataset]
+        if not members:
+            return None
+        tables = self._session.tables.values()
+        return {
+            "name": dataset,
+            "tables": [
+                {**table.declaration(), "size": table.size}
+                for table in sorted(members, key=lambda table: table.name)
+            ],
+            "public": [table.declaration() for table in tables if not isinstance(table, PrivateTable)],
+        }
+
+    def _private(self) -> list[PrivateTable]:
+        return [table for table in self._session.tables.values() if isinstance(table, PrivateTable)]
+
+    def _dataset(self, table: PrivateTable) -> str:
+        return self._session.dataset_with(table).name

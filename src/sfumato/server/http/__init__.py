@@ -1,0 +1,1 @@
+"""The HTTP front: datasets, quotes, releases, balances and receipts for whoever has a token."""

@@ -1,0 +1,207 @@
+"""The HTTP API over a `House`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Annotated, Any, TypeVar
+
+import pyarrow as pa
+from anyio import CapacityLimiter, to_thread
+from fastapi import Depends, FastAPI, Header, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from sfumato import __version__
+from sfumato.errors import AccessDenied, SfumatoError
+from sfumato.ledger import Receipt
+from sfumato.ledger.names import alike
+from sfumato.render import plain_json
+from sfumato.server.house import House
+from sfumato.server.http import failures
+from sfumato.server.http.bodies import Question
+from sfumato.server.http.guard import App, Asker, Guard, Known
+from sfumato.server.http.repeats import Repeats
+from sfumato.session.documents import document_of
+
+__all__ = ["make_app"]
+
+T = TypeVar("T")
+ARROW = "application/vnd.apache.arrow.stream"
+_AT_ONCE = 16
+_PAGE = 1_000
+Name = Annotated[str, Path(max_length=200)]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        max_length=200,
+        description="A word of yours for this request: sent again after a lost connection, the question "
+        "must be the same one.",
+    ),
+]
+
+
+def _asker(request: Request) -> Asker:
+    found: Asker = request.state.asker
+    return found
+
+
+Who = Annotated[Any, Depends(_asker)]
+
+
+def make_app(house: House, known: Known, *, at_once: int = _AT_ONCE) -> App:
+    """The application, with its guard.
+
+    Args:
+        house: What is asked.
+        known: Whose a token is.
+        at_once: How many questions are answered at the same time; the others wait.
+    """
+    app = FastAPI(
+        title="Sfumato",
+        version=__version__,
+        description="Private answers with error bars, each paid from a budget.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        redirect_slashes=False,
+    )
+    app.add_exception_handler(SfumatoError, failures.on_error)
+    app.add_exception_handler(RequestValidationError, failures.on_invalid)
+    app.add_exception_handler(HTTPException, failures.on_missing)
+    _Routes(house, at_once).add_to(app)
+    return Guard(app, known)
+
+
+class _Routes:
+    """What each address does."""
+
+    def __init__(self, house: House, at_once: int) -> None:
+        self._house, self._at_once, self._repeats = house, at_once, Repeats()
+        self._limiter: CapacityLimiter | None = None
+
+    def add_to(self, app: FastAPI) -> None:
+        """Makes the addresses known."""
+        for method, path, run, what in (
+            ("GET", "/health", self.health, "Whether the server runs."),
+            ("GET", "/api/me", self.me, "Whose token this is."),
+            ("GET", "/api/datasets", self.datasets, "The names of what may be asked."),
+            ("GET", "/api/datasets/{name}", self.dataset, "Tables, columns, bounds and unit of a dataset."),
+            ("GET", "/api/datasets/{name}/balance", self.balance, "What is spent and left."),
+            ("POST", "/api/quote", self.quote, "What an answer would cost: free, no row is read."),
+            ("POST", "/api/release", self.release, "The private answer, paid from the budget."),
+            ("GET", "/api/receipts", self.receipts, "What was paid, oldest first, a page at a time."),
+            ("GET", "/api/receipts/{number}", self.receipt, "One receipt."),
+        ):
+            app.add_api_route(path, run, methods=[method], summary=what, response_model=None)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        """In a thread, so that others are served meanwhile."""
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(self._at_once)
+        return await to_thread.run_sync(work, limiter=self._limiter)
+
+    async def health(self) -> Response:
+        """No token is needed."""
+        return failures.answered({"status": "ok"})
+
+    async def me(self, who: Who) -> Response:
+        """The name and the role."""
+        return failures.answered({"name": who.name, "role": who.role})
+
+    async def datasets(self, who: Who) -> Response:  # noqa: ARG002
+        """A list of names."""
+        return failures.answered(self._house.datasets)
+
+    async def dataset(self, name: Name, who: Who) -> Response:  # noqa: ARG002
+        """What was declared; nothing of it is read off the data."""
+        return failures.answered(plain_json(self._declared(name)))
+
+    async def balance(self, name: Name, who: Who) -> Response:
+        """Of the asker's own share, where they have a limit."""
+        self._declared(name)
+        found = await self._run(lambda: self._house.session(who.name).balance(name))
+        return failures.answered(plain_json(found.to_dict()))
+
+    async def quote(self, question: Question, who: Who) -> Response:
+        """The price and the expected errors."""
+
+        def work() -> dict[str, Any]:
+            session = self._house.session(who.name)
+            query = session.sql(question.sql, question.parameters)
+            quote = query.quote(**question.terms())
+            balance = session.balance(session.dataset_of(quote.report).name, window=query.windows)
+            return {"quote": quote.to_dict(), "left": balance.left()}
+
+        return failures.answered(plain_json(await self._run(work)))
+
+    async def release(self, question: Question, request: Request, who: Who, key: Key = None) -> Response:
+        """JSON, or the columns as an Arrow stream where the header Accept asks for it.
+
+        The same question again, also by another process after a crash, is given from the ledger, free.
+        """
+        if who.role == "auditor":
+            raise AccessDenied("An auditor reads what was paid, and asks nothing of the data.")
+        if key is not None:
+            self._repeats.check(who.name, key, question.model_dump_json())
+        arrow = ARROW in request.headers.get("accept", "")
+        return await self._run(partial(self._released, question, who.name, arrow))
+
+    def _released(self, question: Question, name: str, arrow: bool) -> Response:
+        session = self._house.session(name)
+        query = session.sql(question.sql, question.parameters)
+        release = query.release(**question.terms())
+        if arrow:
+            columns = release.to_arrow(errors=True, confidence=question.confidence)
+            return Response(
+                _stream(columns), headers={"Sfumato-Receipt": str(release.receipt.number)}, media_type=ARROW
+            )
+        balance = session.balance(session.dataset_of(query.report).name, window=query.windows)
+        return failures.answered(plain_json(document_of(release, balance, question.confidence)))
+
+    async def receipts(
+        self,
+        who: Who,
+        after: Annotated[int, Query(ge=0, le=2**62, description="Only those after this number.")] = 0,
+        most: Annotated[int, Query(ge=1, le=_PAGE)] = 100,
+    ) -> Response:
+        """Of an analyst the own ones."""
+        found = await self._run(lambda: list(islice(self._receipts(who, after), most)))
+        return failures.answered([_told(each) for each in found])
+
+    async def receipt(self, number: Annotated[int, Path(ge=1, le=2**62)], who: Who) -> Response:
+        """Whether it is another one's, or is not there, is not told apart."""
+        found = await self._run(lambda: next(self._receipts(who, number - 1), None))
+        if found is None or found.number != number:
+            raise HTTPException(404)
+        return failures.answered(_told(found))
+
+    def _receipts(self, who: Asker, after: int) -> Iterator[Receipt]:
+        """All of them for a steward and an auditor; of an analyst what they paid themselves."""
+        entries = self._house.session(who.name).ledger.entries(after=after)
+        if who.role != "analyst":
+            return entries
+        own = alike(who.name)
+        return (each for each in entries if each.analyst is not None and alike(each.analyst) == own)
+
+    def _declared(self, name: str) -> dict[str, Any]:
+        found = self._house.declared(name)
+        if found is None:
+            raise HTTPException(404)
+        return found
+
+
+def _told(receipt: Receipt) -> dict[str, Any]:
+    told: dict[str, Any] = plain_json(receipt.to_dict())
+    return told
+
+
+def _stream(columns: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, columns.schema) as writer:
+        writer.write_table(columns)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found

@@ -1,0 +1,78 @@
+"""How a request fails: one readable sentence with a code, and never a value of the data."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sfumato.errors import SfumatoError
+
+__all__ = ["STATUS", "answered", "on_error", "on_invalid", "on_missing", "refusal", "unforeseen"]
+
+_LOG = logging.getLogger("sfumato.server")
+
+STATUS: Mapping[str, int] = {
+    "invalid_parameter": 422,
+    "invalid_value": 422,
+    "unknown_name": 422,
+    "query_refused": 422,
+    "unsupported_loss": 422,
+    "not_certified": 422,
+    "budget_exceeded": 402,
+    "access_denied": 403,
+    "spent": 409,
+    "ledger_mismatch": 409,
+    "cancelled": 499,
+}
+"""By the error's code; what is not listed is the server's own trouble, 500."""
+
+
+def answered(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON document."""
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(text.encode("utf-8", "backslashreplace"), status, headers, media_type="application/json")
+
+
+def refusal(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """The document of everything that fails."""
+    return answered({"error": {"code": code, "message": message}}, status, headers)
+
+
+async def on_error(_: Request, error: Exception) -> Response:
+    """Of this package: its sentences hold no data."""
+    assert isinstance(error, SfumatoError)
+    return refusal(STATUS.get(error.code, 500), error.code, str(error))
+
+
+async def on_invalid(_: Request, error: Exception) -> Response:
+    """Of a body or a parameter that is not as the OpenAPI document says; what was sent is not repeated."""
+    found: list[dict[str, Any]] = getattr(error, "errors", list)()
+    where = ".".join(str(part)[:40] for part in found[0]["loc"][:4]) if found else "the request"
+    what = str(found[0]["msg"])[:200] if found else "It cannot be read."
+    return refusal(422, "invalid_request", f"{where}: {what}")
+
+
+async def on_missing(_: Request, error: Exception) -> Response:
+    """Of a path or a method that is not there."""
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    said = {404: "There is nothing here.", 405: "That method is not taken here."}
+    headers = getattr(error, "headers", None)
+    return refusal(
+        status, "not_found" if status == 404 else "not_taken", said.get(status, "Refused."), headers
+    )
+
+
+def unforeseen(error: Exception) -> Response:
+    """Of anything else: its text may quote data, and stays here, unwritten."""
+    where = error.__traceback__
+    while where is not None and where.tb_next is not None:
+        where = where.tb_next
+    place = "" if where is None else f" in {where.tb_frame.f_code.co_name}, line {where.tb_lineno}"
+    _LOG.error("a %s that nobody foresaw%s", type(error).__name__, place)
+    return refusal(500, "error", "Something went wrong that nobody foresaw; its text is withheld.")

@@ -1,0 +1,180 @@
+"""What every request passes before it is routed: who asks, how much is sent, and what browsers are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Protocol, TypeAlias
+from urllib.parse import parse_qsl
+
+from starlette.responses import Response
+
+from sfumato.errors import AccessDenied
+from sfumato.server.http.failures import refusal, unforeseen
+
+__all__ = ["Asker", "Guard", "Known"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MOST_BYTES = 1 << 20
+SECONDS_TO_SEND = 20.0
+_TOKEN_WORDS = frozenset({"token", "access_token", "authorization", "bearer", "api_key", "apikey", "key"})
+_PREFIX = "sfu_"
+_CLOSE = {"Connection": "close"}
+_HEADERS = [
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+
+
+class Asker(Protocol):
+    """Who a token belongs to."""
+
+    @property
+    def name(self) -> str:
+        """In whose name questions are asked."""
+        ...
+
+    @property
+    def role(self) -> str:
+        """`analyst`, `steward` or `auditor`."""
+        ...
+
+
+Known: TypeAlias = Callable[[str, str], Asker]
+"""From a token, and the address that it came from, to whose it is.
+
+Raises:
+    AccessDenied: if it is nobody's, or too many wrong ones came.
+"""
+
+
+class Guard:
+    """Lets requests to `/api` through that have a token, and none that is too large or too slow.
+
+    Args:
+        app: What is behind it.
+        known: Whose a token is.
+    """
+
+    def __init__(self, app: App, known: Known) -> None:
+        self._app, self._known = app, known
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        telling = _Telling(send)
+        refused = await self._refused(scope)
+        if refused is not None:
+            await refused(scope, receive, telling)
+            return
+        try:
+            body = await _received(receive)
+        except TimeoutError:
+            refused = refusal(408, "too_slow", "The request did not arrive in time.", _CLOSE)
+            await refused(scope, receive, telling)
+            return
+        if body is None:
+            await _too_large()(scope, receive, telling)
+            return
+        try:
+            await self._app(scope, _replayed(body, receive), telling)
+        except Exception as error:  # it ends here: a server would log its text
+            refused = unforeseen(error)
+            if not telling.begun:
+                await refused(scope, receive, telling)
+
+    async def _refused(self, scope: Scope) -> Response | None:
+        path, sent = scope["path"], dict(scope["headers"])
+        if _names_a_token(scope["query_string"]) or _PREFIX in path:
+            return refusal(
+                400,
+                "token_in_address",
+                "Addresses are written into logs: send the token in the header Authorization: Bearer TOKEN, "
+                "and have this one revoked.",
+            )
+        length = sent.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > MOST_BYTES:
+            return _too_large()
+        if path != "/api" and not path.startswith("/api/"):
+            return None
+        kind, _, token = sent.get(b"authorization", b"").partition(b" ")
+        if kind.lower() != b"bearer" or not token or not token.isascii():
+            return _unknown("Send a token: the header Authorization: Bearer TOKEN.")
+        address = (scope.get("client") or ("", 0))[0]
+        try:
+            asker = await asyncio.to_thread(self._known, token.decode(), address)
+        except AccessDenied as error:
+            return _unknown(str(error))
+        scope.setdefault("state", {})["asker"] = asker
+        return None
+
+
+def _unknown(message: str) -> Response:
+    return refusal(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
+
+
+def _names_a_token(query: bytes) -> bool:
+    if not query:
+        return False
+    words = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=None)
+    return any(key.lower() in _TOKEN_WORDS or _PREFIX in key or _PREFIX in value for key, value in words)
+
+
+async def _received(receive: Receive) -> bytes | None:
+    """The whole body; None: it is too long.
+
+    Raises:
+        TimeoutError: if it takes too long to arrive.
+    """
+    parts, size = list[bytes](), 0
+    async with asyncio.timeout(SECONDS_TO_SEND):
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return b""  # they went away
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > MOST_BYTES:
+                return None
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def again() -> MutableMapping[str, Any]:
+        nonlocal given
+        if given:
+            return await receive()  # whether they are still there
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _too_large() -> Response:
+    return refusal(413, "too_large", f"A request may have {MOST_BYTES:,} bytes.", _CLOSE)
+
+
+class _Telling:
+    """Sends, with what browsers are told of every answer."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.begun = send, False
+
+    async def __call__(self, message: MutableMapping[str, Any]) -> None:
+        """The next part of an answer."""
+        if message["type"] == "http.response.start":
+            self.begun = True
+            message = {**message, "headers": [*message["headers"], *_HEADERS]}
+        await self._send(message)

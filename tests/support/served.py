@@ -1,0 +1,88 @@
+"""A small house for tests of servers: a table, a budget, accounts with tokens that are easy to read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import httpx
+import pyarrow as pa
+
+from sfumato.errors import AccessDenied
+from sfumato.ledger import Budget
+from sfumato.schema import Enum, Float, PrivacyUnit, PrivateTable, Text
+from sfumato.server.house import House
+from sfumato.server.http.app import make_app
+from sfumato.session import Session
+
+__all__ = ["SECRET", "SQL", "TOKENS", "Asker", "Client", "client_of", "house"]
+
+SECRET = "Zanzibar"
+"""A value of the data that no message may hold."""
+SQL = "SELECT country, COUNT(*) AS n, AVG(amount) AS spend FROM visits GROUP BY country"
+
+
+class Asker(NamedTuple):
+    """Who a token belongs to."""
+
+    name: str
+    role: str
+
+
+TOKENS = {
+    "token-of-ada": Asker("ada", "analyst"),
+    "token-of-bob": Asker("bob", "analyst"),
+    "token-of-eve": Asker("eve", "auditor"),
+    "token-of-sam": Asker("sam", "steward"),
+}
+
+
+def known(token: str, _: str) -> Asker:
+    """Whose it is."""
+    try:
+        return TOKENS[token]
+    except KeyError:
+        raise AccessDenied("That token is nobody's.") from None
+
+
+@contextmanager
+def house(*, epsilon: Any = 10, rows: int = 200, ledger: Any = None) -> Iterator[House]:
+    """A house of visits."""
+    data = pa.table(
+        {
+            "user_id": list(range(rows)),
+            "country": ["FR", "DE"] * (rows // 2),
+            "city": [SECRET] * rows,
+            "amount": [10.0] * rows,
+        }
+    )
+    schema = {"country": Enum("FR", "DE"), "city": Text(), "amount": Float(0, 200)}
+    table = PrivateTable("visits", source=data, unit=PrivacyUnit("user_id", max_groups=1), schema=schema)
+    with Session(table, budget=Budget(epsilon, "1e-6"), ledger=ledger) as session:
+        yield House(session)
+
+
+class Client:
+    """Requests to an application in this process, one after the other."""
+
+    def __init__(self, app: Any) -> None:
+        self._transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+
+    def __call__(
+        self, method: str, path: str, token: str | None = "token-of-ada", **more: Any
+    ) -> httpx.Response:
+        """One request."""
+
+        async def ask() -> httpx.Response:
+            async with httpx.AsyncClient(transport=self._transport, base_url="http://house") as client:
+                headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+                return await client.request(method, path, headers=headers | more.pop("headers", {}), **more)
+
+        return asyncio.run(ask())
+
+
+def client_of(given: House) -> Client:
+    """A client of the HTTP front of a house."""
+    return Client(make_app(given, known))
