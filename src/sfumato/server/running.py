@@ -1,0 +1,126 @@
+"""Runs the fronts of a house until somebody ends it: every port is bound before anything is served."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from cryptography import x509
+
+from sfumato.errors import InvalidParameter
+from sfumato.server.http.guard import App
+
+__all__ = ["bound", "serve", "tls_context"]
+
+_BACKLOG, _MOST_CONNECTIONS, _IDLE = 512, 1_000, 30
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there.
+
+    Raises:
+        InvalidParameter: if the port is taken, or the address is not one of this machine.
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family)
+    except (OSError, UnicodeError):
+        raise InvalidParameter(f"--host {host[:60]} is no address of this machine.") from None
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(_BACKLOG)
+    except OSError as error:
+        made.close()
+        if error.errno == errno.EADDRINUSE:
+            raise InvalidParameter(f"Port {port} is in use: choose another, or end what has it.") from None
+        if error.errno == errno.EACCES:
+            raise InvalidParameter(f"Port {port} is not for this account; choose one above 1023.") from None
+        raise InvalidParameter(f"--host {host[:60]} is no address of this machine.") from None
+    return made
+
+
+def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """What speaks TLS with this certificate.
+
+    Raises:
+        InvalidParameter: if the files are none of a certificate and its key, or it has expired.
+    """
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(certificate, key)
+    except (OSError, ValueError):
+        raise InvalidParameter(
+            "The certificate and its key cannot be used: give two PEM files that belong together."
+        ) from None
+    if found.not_valid_after_utc < datetime.now(UTC):
+        raise InvalidParameter(
+            f"The certificate expired on {found.not_valid_after_utc:%Y-%m-%d}; have it renewed."
+        )
+    return context
+
+
+def serve(
+    app: App,
+    listening: socket.socket,
+    *,
+    tls: tuple[Path, Path] | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until interrupted; requests that have begun are ended first.
+
+    Args:
+        app: What answers.
+        listening: Where.
+        tls: A certificate and its key.
+        ready: Called once requests are taken.
+    """
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        ws="none",
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=_IDLE,
+        timeout_graceful_shutdown=_IDLE,
+        ssl_certfile=None if tls is None else str(tls[0]),
+        ssl_keyfile=None if tls is None else str(tls[1]),
+    )
+    with closing(listening), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_Server(config, ready).serve(sockets=[listening]))
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it takes requests."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tells it."""
+        await super().startup(sockets)
+        self._ready()
+
+
+def _loop_factory() -> Callable[[], Any] | None:
+    if sys.platform == "win32":
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop
