@@ -43,7 +43,7 @@ def test_every_command_and_option_is_described(path, command):
                 assert re.search(rf"`{option}[` ]", CLI), option
         assert getattr(parameter, "help", "x"), f"{parameter.name} has no help"
     assert {"--json"} <= {option for parameter in command.params for option in parameter.opts}
-    if path[0] in ("query", "quote", "ledger"):
+    if path[0] in ("query", "quote", "ledger", "account"):
         assert "--ledger" in {option for parameter in command.params for option in parameter.opts}
     assert command.help
 
@@ -55,7 +55,7 @@ def test_the_list_says_of_each_command_what_it_says_of_itself():
 
 
 def test_no_line_of_any_help_page_breaks_off(cli):
-    paths = [(), ("local",), ("attack",), ("ledger",), ("state",), *(path for path, _ in ALL)]
+    paths = [(), ("local",), ("attack",), ("ledger",), ("state",), ("account",), *(path for path, _ in ALL)]
     pages = {path: cli(*path, "--help").out for path in paths}
     for path, page in pages.items():
         usage, *lines = page.split("\n")

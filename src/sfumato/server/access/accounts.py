@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import Literal, NoReturn, Self
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, LedgerTampered, LoginFailed
@@ -46,6 +46,12 @@ class TokenInfo:
     created: datetime
     expires: datetime
     revoked: datetime | None = None
+
+    def status(self, now: datetime) -> Literal["valid", "expired", "revoked"]:
+        """What it is at a time."""
+        if self.revoked is not None:
+            return "revoked"
+        return "valid" if now < self.expires else "expired"
 
 
 @dataclass(frozen=True, slots=True)
