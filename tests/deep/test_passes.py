@@ -91,3 +91,37 @@ def test_short_floats_that_overflow_harm_nobody(kind, value):
     other, _ = _step("dense", torch.float32, physical=48, amp=kind, change=0.0)
     assert torch.isfinite(found).all()
     assert float((found - other).norm()) / 0.1 <= 2
+
+
+class _Sizes:
+    """A sampler that draws so many records, one size after the other."""
+
+    def __init__(self, sampler, sizes):
+        self.steps, self.rate, self.sizes = sampler.steps, sampler.rate, list(sizes)
+
+    def draw(self, records):
+        return np.arange(self.sizes.pop(0))
+
+
+@pytest.mark.parametrize(("physical", "usual"), [(32, torch.int32), (8, torch.int64)])
+def test_draws_of_other_sizes_compile_nothing(physical, usual, monkeypatch):
+    """A step that takes longer than others would show that its draw was larger, or smaller."""
+    seen = set()
+
+    def compiled(run, **_):
+        def watched(values, *rest):
+            if len(rest) == 1:  # what is made of sums and noise
+                seen.add(values[0].dtype)
+            return run(values, *rest)
+
+        return watched
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    model, given, target = made("dense", 48, torch.float32)
+    run = private(
+        model, Watched(model.parameters(), 0.1), (given, target), objective=objective, epsilon=1, delta=1e-5,
+        size=48, batch=24, steps=4, physical=physical, compiled=True,
+    )  # fmt: skip
+    run._descent.sampler = _Sizes(run._descent.sampler, [20, 7, 40, 12])
+    run.fit()
+    assert seen == {usual}

@@ -116,6 +116,8 @@ class Descent:
             compiled=compiled,
         )
         self._finished: Callable[[list[Tensor], Tensor], list[Tensor]] = self._gradients
+        several = processes is not None or physical < batch
+        self._usual = torch.int64 if several else grid.kind  # draws of more or fewer passes have another
         if compiled:
             self._finished = torch.compile(self._gradients, dynamic=False)
         self.processes = processes
@@ -161,9 +163,9 @@ class Descent:
         if adaptive is not None:
             sums, count = sums[:-1], int(sums[-1]) + int(noise[-1])
         parameters, clips = dict(self.model.named_parameters()), self.clip / self.engine.bound.clip
-        for name, gradient in zip(
-            self.engine.names, self._finished(sums, noise[: self.numbers]), strict=True
-        ):
+        usual = sums[0].dtype == self._usual  # others are few, and compiling for them would show
+        finished = self._finished if usual else self._gradients
+        for name, gradient in zip(self.engine.names, finished(sums, noise[: self.numbers]), strict=True):
             parameters[name].grad = (gradient if clips == 1 else gradient * clips).to(parameters[name].dtype)
         if adaptive is not None and count is not None:
             adaptive.follow(count)
