@@ -12,20 +12,31 @@ from benchmarks.deep_models import Case, losses
 from benchmarks.harness import peer
 
 Step = Callable[[], Any]
+Backward = Callable[[Any], None]
 RATE, CLIP, SIGMA = 1e-3, 1.0, 1.0
+
+
+def _mean_backward(each: Any) -> None:
+    each.mean().backward()
 
 
 def plain(case: Case, device: str, amp: bool, *, compiled: bool = False) -> Step:
     """The step of a loop that is not private."""
     model, given, target = case.made(device)
     net = torch.compile(model) if compiled else model
-    optimizer = torch.optim.SGD(model.parameters(), RATE)
+    return _step(net, torch.optim.SGD(model.parameters(), RATE), given, target, amp)
+
+
+def _step(
+    net: Any, optimizer: Any, given: Any, target: Any, amp: bool, backward: Backward = _mean_backward
+) -> Step:
+    """A step of an ordinary loop, whatever the model and the optimizer are wrapped in."""
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device, torch.bfloat16, enabled=amp):
+        with torch.autocast(given.device.type, torch.bfloat16, enabled=amp):
             out = net(given)
-        losses(out, target).mean().backward()
+        backward(losses(out, target))
         optimizer.step()
 
     return step
@@ -60,7 +71,7 @@ def opacus(case: Case, device: str, amp: bool, mode: str) -> Step:
         raise ModuleNotFoundError("opacus")
     model, given, target = case.made(device)
     if mode == "ghost":
-        return _ghost(model, given, target, device, amp)
+        return _ghost(model, given, target, amp)
     from opacus.grad_sample import GradSampleModule
     from opacus.optimizers import DPOptimizer
 
@@ -69,18 +80,10 @@ def opacus(case: Case, device: str, amp: bool, mode: str) -> Step:
         torch.optim.SGD(model.parameters(), RATE),
         noise_multiplier=SIGMA, max_grad_norm=CLIP, expected_batch_size=len(given),
     )  # fmt: skip
-
-    def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device, torch.bfloat16, enabled=amp):
-            out = wrapped(given)
-        losses(out, target).mean().backward()
-        optimizer.step()
-
-    return step
+    return _step(wrapped, optimizer, given, target, amp)
 
 
-def _ghost(model: Any, given: Any, target: Any, device: str, amp: bool) -> Step:
+def _ghost(model: Any, given: Any, target: Any, amp: bool) -> Step:
     from opacus.grad_sample import GradSampleModuleFastGradientClipping
     from opacus.optimizers import DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
@@ -93,11 +96,7 @@ def _ghost(model: Any, given: Any, target: Any, device: str, amp: bool) -> Step:
         noise_multiplier=SIGMA, max_grad_norm=CLIP, expected_batch_size=len(given),
     )  # fmt: skip
 
-    def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device, torch.bfloat16, enabled=amp):
-            out = wrapped(given)
-        DPTensorFastGradientClipping(wrapped, optimizer, losses(out, target), "mean").backward()
-        optimizer.step()
+    def backward(each: Any) -> None:
+        DPTensorFastGradientClipping(wrapped, optimizer, each, "mean").backward()
 
-    return step
+    return _step(wrapped, optimizer, given, target, amp, backward)

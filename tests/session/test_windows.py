@@ -16,7 +16,7 @@ from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused
 from sfumato.plan.expressions.tree import Column, call
 from sfumato.session.series.calendar import meets
-from sfumato.session.series.pricing import touches_of
+from sfumato.session.series.pricing import steps_of, touches_of
 from windows_of_time import WINDOWS, window
 
 SCHEMA = {"day": sf.Date("2026-01-01", "2026-12-31"), "amount": sf.Int(0, 10)}
@@ -131,17 +131,21 @@ def test_within_a_day_steps_are_counted_by_the_clock():
     assert meets("month", "hour") == 31 * 24
 
 
+def _touches(unit, time, every, horizon, kind=None):
+    return touches_of(unit, steps_of(unit, time, every, horizon, kind), horizon)
+
+
 def test_only_the_time_that_decides_windows_says_in_how_many_steps_a_unit_is():
     unit = sf.PrivacyUnit("user", window="month", time="day")
     day = Column("day")
-    assert touches_of(unit, day, "day", 365) == 31
-    assert touches_of(unit, call("trunc_week", day), "week", 365) == 6
-    assert touches_of(unit, call("trunc_month", day), "month", 365) == 1
-    assert touches_of(unit, call("trunc_month", call("trunc_week", day)), "month", 365) == 365
-    assert touches_of(unit, Column("other"), "day", 365) == 365
-    assert touches_of(unit, day, "day", 7) == 7
-    assert touches_of(sf.PrivacyUnit("user"), day, "day", 365) == 365
-    assert touches_of(sf.PrivacyUnit.row(), Column("other"), "day", 365) == 1
+    assert _touches(unit, day, "day", 365) == 31
+    assert _touches(unit, call("trunc_week", day), "week", 365) == 6
+    assert _touches(unit, call("trunc_month", day), "month", 365) == 1
+    assert _touches(unit, call("trunc_month", call("trunc_week", day)), "month", 365) == 365
+    assert _touches(unit, Column("other"), "day", 365) == 365
+    assert _touches(unit, day, "day", 7) == 7
+    assert _touches(sf.PrivacyUnit("user"), day, "day", 365) == 365
+    assert _touches(sf.PrivacyUnit.row(), Column("other"), "day", 365) == 1
 
 
 def test_a_series_over_windows_is_less_noisy_the_shorter_they_are():

@@ -19,7 +19,7 @@ from sfumato.numeric.zones import Offsets, offsets_of
 from sfumato.plan.expressions.tree import Column, call
 from sfumato.session import attaching
 from sfumato.session.series.calendar import Calendar, meets
-from sfumato.session.series.pricing import touches_of
+from sfumato.session.series.pricing import steps_of, touches_of
 
 ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/St_Johns"]
 STRANGE = ["Pacific/Apia", "Asia/Kathmandu", "Africa/Casablanca", "Pacific/Kiritimati", "Africa/Monrovia"]
@@ -89,15 +89,19 @@ def test_a_bound_for_utc_alone_is_seen_to_be_too_small():
     assert steps_of_windows("Europe/Berlin", "day", "day", (2024, 2025)) > meets("day", "day")
 
 
+def _touches(unit, time, every, horizon, kind=None):
+    return touches_of(unit, steps_of(unit, time, every, horizon, kind), horizon)
+
+
 def test_a_series_is_priced_for_the_steps_that_local_windows_meet():
     unit = sf.PrivacyUnit("user", window="day", time="at", zone="Europe/Berlin")
     day = call("timestamp_to_date", Column("at"))
-    assert touches_of(unit, day, "day", 365, "timestamp") == 2
-    assert touches_of(unit, day, "day", 365) == 2
-    assert touches_of(unit, Column("at"), "day", 365, "date") == 1
-    assert touches_of(unit, call("trunc_hour", Column("at")), "hour", 365, "timestamp") == 25
+    assert _touches(unit, day, "day", 365, "timestamp") == 2
+    assert _touches(unit, day, "day", 365) == 2
+    assert _touches(unit, Column("at"), "day", 365, "date") == 1
+    assert _touches(unit, call("trunc_hour", Column("at")), "hour", 365, "timestamp") == 25
     utc = sf.PrivacyUnit("user", window="day", time="at")
-    assert touches_of(utc, day, "day", 365, "timestamp") == 1
+    assert _touches(utc, day, "day", 365, "timestamp") == 1
 
 
 def rows():

@@ -133,22 +133,18 @@ def steps_of(
     return min(meets(unit.window, every, offsets), least)
 
 
-def touches_of(
-    unit: PrivacyUnit,
-    time: Expression,
-    every: str,
-    horizon: int,
-    kind: Kind | None = None,
-    most: int | None = None,
-) -> int:
+def touches_of(unit: PrivacyUnit, inside: int, horizon: int) -> int:
     """In how many steps neighbours can differ, at most.
 
+    Args:
+        unit: Whose privacy is protected.
+        inside: In how many steps one unit can count (`steps_of`).
+        horizon: How many steps there are.
+
     Privacy:
-        Those that one unit can count in (`steps_of`); where one unit takes the place of another, those of
-        both.
+        Those that one unit can count in; where one unit takes the place of another, those of both.
     """
-    one = steps_of(unit, time, every, horizon, kind, most)
-    return min(2 * one if is_exchange(unit) else one, horizon)
+    return min(2 * inside if is_exchange(unit) else inside, horizon)
 
 
 def windows_met(session: Session, plan: Plan, place: int, calendar: Calendar, horizon: int) -> Windows | None:

@@ -80,8 +80,8 @@ def opened(
     most = None if max_steps is None else as_integer(max_steps, "max_steps")
     if most is not None and unit.is_row:
         raise InvalidParameter("Each row is in one step: leave max_steps out, or name a unit with many rows.")
-    facts = unit, time, calendar.every, steps, kind, most
-    choice, inside = choice_of(touches_of(*facts), steps, of, window), steps_of(*facts)
+    inside = steps_of(unit, time, calendar.every, steps, kind, most)
+    choice = choice_of(touches_of(unit, inside, steps), steps, of, window)
     named = delta is not None or query.names_delta
     if not named and not session.dataset_of(report).budget.delta:
         raise InvalidParameter(
