@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,12 +112,21 @@ def generate(seed: int = 2024) -> pa.Table:
     return pa.table({**table, "day": pa.array(days.astype("datetime64[D]"))})
 
 
-def prepare(folder: Path) -> Path:
-    """Write the data and its catalog into a folder; gives the catalog's path."""
+def prepare(folder: Path, *, epsilon: int = 2, analysts: Mapping[str, int] | None = None) -> Path:
+    """Write the data and its catalog into a folder; gives the catalog's path.
+
+    Args:
+        folder: Where.
+        epsilon: What all answers together may cost.
+        analysts: Who has a limit of their own, and which.
+    """
     import pyarrow.parquet as pq
 
     pq.write_table(generate(), folder / "visits.parquet")
-    text = CATALOG
+    text = CATALOG.replace("epsilon = 2 ", f"epsilon = {epsilon} ")
+    if analysts:
+        limits = [f"{name} = {{ epsilon = {limit}, delta = 1e-7 }}" for name, limit in analysts.items()]
+        text += "\n".join(["", "[datasets.visits.analysts]", *limits, ""])
     for word, values in (("CITIES", list(CITIES)), ("WARDS", list(WARDS))):
         text = text.replace(f"[{word}]", "[" + ", ".join(f'"{value}"' for value in values) + "]")
     path = folder / "sfumato.toml"

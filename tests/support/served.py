@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pyarrow as pa
@@ -13,33 +13,27 @@ import pyarrow as pa
 from sfumato.errors import AccessDenied
 from sfumato.ledger import Budget
 from sfumato.schema import Enum, Float, PrivacyUnit, PrivateTable, Text
+from sfumato.server.access import Account, Role
 from sfumato.server.house import House
 from sfumato.server.http.app import make_app
 from sfumato.session import Session
 
-__all__ = ["SECRET", "SQL", "TOKENS", "Asker", "Client", "client_of", "house"]
+__all__ = ["SECRET", "SQL", "TOKENS", "Client", "client_of", "house"]
 
 SECRET = "Zanzibar"
 """A value of the data that no message may hold."""
 SQL = "SELECT country, COUNT(*) AS n, AVG(amount) AS spend FROM visits GROUP BY country"
 
 
-class Asker(NamedTuple):
-    """Who a token belongs to."""
-
-    name: str
-    role: str
-
-
 TOKENS = {
-    "token-of-ada": Asker("ada", "analyst"),
-    "token-of-bob": Asker("bob", "analyst"),
-    "token-of-eve": Asker("eve", "auditor"),
-    "token-of-sam": Asker("sam", "steward"),
+    "token-of-ada": Account("ada", Role.ANALYST),
+    "token-of-bob": Account("bob", Role.ANALYST),
+    "token-of-eve": Account("eve", Role.AUDITOR),
+    "token-of-sam": Account("sam", Role.STEWARD),
 }
 
 
-def known(token: str, _: str) -> Asker:
+def known(token: str, _: str) -> Account:
     """Whose it is."""
     try:
         return TOKENS[token]

@@ -46,6 +46,10 @@ COMMANDS = {
         "publish",
         "Publish what a file lists for each window that is over, paid from the budget; a second run is free.",
     ),
+    "serve": (
+        "serve",
+        "Serve the tables to analysts with tokens, over HTTP.",
+    ),
     "explain": ("words", "What an epsilon means: what an attacker could learn."),
     "functions": ("listing", "Which SQL functions a question may use."),
     "anonymity": ("anonymity", "Measure how anonymous a table is, or make it so."),

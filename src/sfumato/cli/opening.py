@@ -23,6 +23,7 @@ from sfumato.errors import (
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
+    from sfumato.engines import Engine
     from sfumato.ledger import Budget, Ledger, Steward
     from sfumato.session import Session
 
@@ -39,6 +40,7 @@ __all__ = [
     "limit_in_toml",
     "line_of_budget",
     "listed_as",
+    "open_all",
     "open_ledger",
     "open_session",
     "read_catalog",
@@ -76,7 +78,7 @@ def config_flag(path: Path) -> str:
 def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
     """A session on the tables of one dataset, its limits on record, for the catalog's analyst."""
     from sfumato.ledger import Ledger
-    from sfumato.session import Session, declaration_of
+    from sfumato.session import Session
 
     all_is_loaded()
     catalog.admit(dataset)
@@ -85,13 +87,7 @@ def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
     try:
         ledger = Ledger.open(catalog.ledger, state=catalog.state)
         try:
-            # The file is the steward's, whoever asks: what it declares is put on record in their name.
-            ledger.register(
-                dataset,
-                declaration_of(list(catalog.members(dataset))),
-                catalog.budgets[dataset],
-                chosen_by=engine.dialect.digest.name,
-            )
+            _declare(catalog, dataset, ledger, engine)
             session = Session(
                 *catalog.members(dataset),
                 *catalog.public,
@@ -106,6 +102,40 @@ def open_session(catalog: Catalog, dataset: str) -> Iterator[Session]:
             ledger.close()
     finally:
         engine.close()
+
+
+@contextmanager
+def open_all(catalog: Catalog) -> Iterator[Session]:
+    """The steward's session on all tables of the file, budgets and limits on record.
+
+    Raises:
+        AccessDenied: if an analyst is named.
+    """
+    from sfumato.ledger import Ledger
+    from sfumato.session import Session
+
+    acting()
+    all_is_loaded()
+    engine = catalog.engine.open(table.source for table in catalog.tables)
+    with ExitStack() as closing:
+        closing.callback(engine.close)
+        ledger = closing.enter_context(Ledger.open(catalog.ledger, state=catalog.state))
+        for dataset in catalog.budgets:
+            _declare(catalog, dataset, ledger, engine)
+            _set_limits(catalog, dataset, ledger)
+        yield Session(*catalog.tables, *catalog.public, ledger=ledger, engine=engine)
+
+
+def _declare(catalog: Catalog, dataset: str, ledger: Ledger, engine: Engine) -> None:
+    """Put on record what the file declares; it is the steward's, whoever asks."""
+    from sfumato.session import declaration_of
+
+    ledger.register(
+        dataset,
+        declaration_of(list(catalog.members(dataset))),
+        catalog.budgets[dataset],
+        chosen_by=engine.dialect.digest.name,
+    )
 
 
 def _own_ledger(catalog: Catalog) -> None:

@@ -7,11 +7,12 @@ import errno
 import socket
 import ssl
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from signal import SIGINT, SIGTERM
+from typing import Any, TypeAlias
 
 import uvicorn
 from cryptography import x509
@@ -21,6 +22,7 @@ from sfumato.server.http.guard import App
 
 __all__ = ["bound", "serve", "tls_context"]
 
+Beside: TypeAlias = AbstractAsyncContextManager[object]
 _BACKLOG, _MOST_CONNECTIONS, _IDLE = 512, 1_000, 30
 
 
@@ -76,15 +78,17 @@ def serve(
     listening: socket.socket,
     *,
     tls: tuple[Path, Path] | None = None,
+    beside: Beside | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until interrupted; requests that have begun are ended first.
+    """Serve until interrupted or told to end; requests that have begun are ended first.
 
     Args:
-        app: What answers.
+        app: What answers over HTTP.
         listening: Where.
         tls: A certificate and its key.
-        ready: Called once requests are taken.
+        beside: Another front, which runs as long.
+        ready: Called once all requests are taken.
     """
     config = uvicorn.Config(
         app,
@@ -101,21 +105,45 @@ def serve(
         ssl_certfile=None if tls is None else str(tls[0]),
         ssl_keyfile=None if tls is None else str(tls[1]),
     )
+    server = _Server(config)
+
+    async def run() -> None:
+        async with beside or nullcontext():
+            await server.serve_until_told(listening, ready)
+
     with closing(listening), asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_Server(config, ready).serve(sockets=[listening]))
+        runner.run(run())
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it takes requests."""
+    """A server that says when it takes requests, and ends on a signal without passing it on.
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
+    What is open around it, such as a ledger, is then closed as at any other end.
+    """
+
+    async def serve_until_told(self, listening: socket.socket, ready: Callable[[], None]) -> None:
+        """Serves at a socket until a signal comes."""
+        self._tell, loop = ready, asyncio.get_running_loop()
+        for signal in (SIGINT, SIGTERM):
+            loop.add_signal_handler(signal, self._end)
+        try:
+            await self.serve(sockets=[listening])
+        finally:
+            for signal in (SIGINT, SIGTERM):
+                loop.remove_signal_handler(signal)
+
+    def _end(self) -> None:
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tells it."""
+        """Begins, and tells it."""
         await super().startup(sockets)
-        self._ready()
+        self._tell()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """They are taken already."""
+        yield
 
 
 def _loop_factory() -> Callable[[], Any] | None:

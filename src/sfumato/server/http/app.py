@@ -15,14 +15,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from sfumato import __version__
-from sfumato.errors import AccessDenied, SfumatoError
+from sfumato.errors import SfumatoError
 from sfumato.ledger import Receipt
 from sfumato.ledger.names import alike
 from sfumato.render import plain_json
+from sfumato.server.access import Account, Act
 from sfumato.server.house import House
 from sfumato.server.http import failures
 from sfumato.server.http.bodies import Question
-from sfumato.server.http.guard import App, Asker, Guard, Known
+from sfumato.server.http.guard import App, Guard, Known
 from sfumato.server.http.repeats import Repeats
 from sfumato.session.documents import document_of
 
@@ -44,12 +45,12 @@ Key = Annotated[
 ]
 
 
-def _asker(request: Request) -> Asker:
-    found: Asker = request.state.asker
+def _asker(request: Request) -> Account:
+    found: Account = request.state.asker
     return found
 
 
-Who = Annotated[Any, Depends(_asker)]
+Who = Annotated[Account, Depends(_asker)]
 
 
 def make_app(house: House, known: Known, *, at_once: int = _AT_ONCE) -> App:
@@ -110,7 +111,7 @@ class _Routes:
 
     async def me(self, who: Who) -> Response:
         """The name and the role."""
-        return failures.answered({"name": who.name, "role": who.role})
+        return failures.answered({"name": who.name, "role": who.role.value})
 
     async def datasets(self, who: Who) -> Response:  # noqa: ARG002
         """A list of names."""
@@ -143,8 +144,7 @@ class _Routes:
 
         The same question again, also by another process after a crash, is given from the ledger, free.
         """
-        if who.role == "auditor":
-            raise AccessDenied("An auditor reads what was paid, and asks nothing of the data.")
+        who.needs(Act.SPEND)
         if key is not None:
             self._repeats.check(who.name, key, question.model_dump_json())
         arrow = ARROW in request.headers.get("accept", "")
@@ -179,10 +179,10 @@ class _Routes:
             raise HTTPException(404)
         return failures.answered(_told(found))
 
-    def _receipts(self, who: Asker, after: int) -> Iterator[Receipt]:
+    def _receipts(self, who: Account, after: int) -> Iterator[Receipt]:
         """All of them for a steward and an auditor; of an analyst what they paid themselves."""
         entries = self._house.session(who.name).ledger.entries(after=after)
-        if who.role != "analyst":
+        if who.may(Act.AUDIT):
             return entries
         own = alike(who.name)
         return (each for each in entries if each.analyst is not None and alike(each.analyst) == own)

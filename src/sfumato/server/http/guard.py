@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
 from starlette.responses import Response
 
-from sfumato.errors import AccessDenied
+from sfumato.errors import AccessDenied, TooManyTries
+from sfumato.server.access import Account
 from sfumato.server.http.failures import refusal, unforeseen
 
-__all__ = ["Asker", "Guard", "Known"]
+__all__ = ["App", "Guard", "Known"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -33,21 +35,7 @@ _HEADERS = [
 ]
 
 
-class Asker(Protocol):
-    """Who a token belongs to."""
-
-    @property
-    def name(self) -> str:
-        """In whose name questions are asked."""
-        ...
-
-    @property
-    def role(self) -> str:
-        """`analyst`, `steward` or `auditor`."""
-        ...
-
-
-Known: TypeAlias = Callable[[str, str], Asker]
+Known: TypeAlias = Callable[[str, str], Account]
 """From a token, and the address that it came from, to whose it is.
 
 Raises:
@@ -112,6 +100,9 @@ class Guard:
         address = (scope.get("client") or ("", 0))[0]
         try:
             asker = await asyncio.to_thread(self._known, token.decode(), address)
+        except TooManyTries as error:
+            wait = {"Retry-After": str(math.ceil(error.wait))}
+            return refusal(429, error.code, str(error), wait)
         except AccessDenied as error:
             return _unknown(str(error))
         scope.setdefault("state", {})["asker"] = asker
