@@ -7,20 +7,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import acting, open_all, read_catalog
-from sfumato.cli.options import ConfigOption
-from sfumato.cli.output import paragraph, say
+from sfumato.cli.options import ConfigOption, JsonOption
+from sfumato.cli.output import emit_json, paragraph, say
 from sfumato.errors import InvalidParameter, MissingExtra
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
-    from sfumato.server.access import Accounts
+    from sfumato.server.access import Accounts, Role
     from sfumato.server.house import House
+
+    Made: TypeAlias = tuple[str, Role, str]
 
 __all__ = ["serve"]
 
@@ -45,6 +47,7 @@ def serve(
         bool, typer.Option("--no-browser", help="Open nothing in a browser.")
     ] = False,
     config: ConfigOption = None,
+    json_: JsonOption = False,
 ) -> None:
     """Serve the tables to analysts with tokens, over HTTP."""
     acting()
@@ -56,10 +59,10 @@ def serve(
         tls_context(*tls)
     listening = bound(host, port)
     try:
-        with _house_of(demo, config) as (house, accounts, begin):
+        with _house_of(demo, config) as (house, accounts, made):
             address = listening.getsockname()
             where = f"{'http' if tls is None else 'https'}://{address[0]}:{address[1]}"
-            _run(house, accounts, listening, tls, lambda: begin(where))
+            _run(house, accounts, listening, tls, lambda: _say_begun(where, accounts, made, json_=json_))
     finally:
         listening.close()
 
@@ -73,11 +76,11 @@ def _run(house: House, accounts: Accounts, listening: object, tls: object, ready
 
 
 @contextmanager
-def _house_of(demo: bool, config: Path | None) -> Iterator[tuple[House, Accounts, Callable[[str], None]]]:
-    """What is served, who may log in, and what is said once it begins."""
+def _house_of(demo: bool, config: Path | None) -> Iterator[tuple[House, Accounts, list[Made]]]:
+    """What is served, who may log in, and the tokens that were made for it."""
     if not demo:
         with _opened(read_catalog(config)) as (house, accounts):
-            yield house, accounts, lambda where: _say_begun(where, accounts)
+            yield house, accounts, []
         return
     from sfumato.catalog import Catalog
     from sfumato.server.demonstration import accounts_made, catalog_made, history_made
@@ -86,14 +89,7 @@ def _house_of(demo: bool, config: Path | None) -> Iterator[tuple[House, Accounts
         catalog = Catalog.read(catalog_made(Path(folder)), environ={})
         with _opened(catalog) as (house, accounts):
             history_made(house)
-            made = list(accounts_made(accounts))
-
-            def begin(where: str) -> None:
-                for name, role, token in made:
-                    say(f"token {name} {role.value} {token}")
-                _say_begun(where, accounts)
-
-            yield house, accounts, begin
+            yield house, accounts, list(accounts_made(accounts))
 
 
 @contextmanager
@@ -109,7 +105,13 @@ def _opened(catalog: Catalog) -> Iterator[tuple[House, Accounts]]:
             accounts.close()
 
 
-def _say_begun(where: str, accounts: Accounts) -> None:
+def _say_begun(where: str, accounts: Accounts, made: list[Made], *, json_: bool) -> None:
+    if json_:
+        tokens = [dict(zip(("name", "role", "token"), each, strict=True)) for each in made]
+        emit_json({"serving": where, "tokens": tokens})
+        return
+    for name, role, token in made:
+        say(f"token {name} {role.value} {token}")
     say(f"serving {where}")
     if not accounts.list():
         paragraph("There are no accounts yet: sfumato account add NAME, then sfumato account token NAME.")

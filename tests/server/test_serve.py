@@ -1,0 +1,167 @@
+"""`sfumato serve`: a real process, its lines, its end; and what keeps it from beginning."""
+
+import datetime
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from sfumato.errors import InvalidParameter
+from sfumato.server.running import bound, tls_context
+
+SQL = "SELECT ward, COUNT(*) AS visits FROM visits GROUP BY ward"
+
+
+def begun(*arguments):
+    """A server in a process of its own, and the lines that it says until it serves."""
+    command = [sys.executable, "-m", "sfumato", "serve", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = []
+    for line in process.stdout:
+        lines.append(line.rstrip())
+        if line.startswith("serving "):
+            break
+    return process, lines
+
+
+@pytest.fixture(scope="module")
+def demo():
+    process, lines = begun("--demo", "--no-browser", "--port", "0")
+    yield lines
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+    process.stdout.close()
+
+
+@pytest.fixture
+def where(demo):
+    return demo[-1].removeprefix("serving ")
+
+
+def token(demo, name):
+    return next(line.split()[3] for line in demo if line.startswith(f"token {name} "))
+
+
+def asked(where, who, path, **more):
+    return httpx.request(
+        "POST" if "json" in more else "GET", where + path, headers={"Authorization": f"Bearer {who}"}, **more
+    )
+
+
+@pytest.mark.slow
+def test_the_demonstration_has_a_token_for_each_role(demo):
+    told = [re.fullmatch(r"token (\w+) (analyst|steward|auditor) (sfu_\S+)", line) for line in demo[:-1]]
+    assert all(told)
+    assert [each[2] for each in told].count("analyst") == 3
+    assert {each[2] for each in told} == {"analyst", "steward", "auditor"}
+
+
+@pytest.mark.slow
+def test_analysts_ask_in_their_own_names_within_one_budget(demo, where):
+    ada, chloe = token(demo, "ada"), token(demo, "chloe")
+    assert httpx.get(f"{where}/health").json() == {"status": "ok"}
+    assert httpx.get(f"{where}/api/datasets").status_code == 401
+    assert asked(where, ada, "/api/datasets").json() == ["visits"]
+    before = asked(where, chloe, "/api/datasets/visits/balance").json()
+    first = asked(where, chloe, "/api/release", json={"sql": SQL, "epsilon": "0.5"}).json()
+    after = asked(where, chloe, "/api/datasets/visits/balance").json()
+    assert first["paid"]["epsilon"] == 0.5
+    assert before["left"]["epsilon"] - after["left"]["epsilon"] == pytest.approx(0.5)
+    assert asked(where, chloe, "/api/release", json={"sql": SQL, "epsilon": 10}).status_code == 402
+    assert (
+        asked(where, token(demo, "omar"), "/api/release", json={"sql": SQL, "epsilon": 1}).status_code == 403
+    )
+    debits = [
+        each for each in asked(where, token(demo, "omar"), "/api/receipts").json() if each["kind"] == "debit"
+    ]
+    assert {"ada", "ben", "chloe"} <= {each["analyst"] for each in debits}
+
+
+@pytest.mark.slow
+def test_wrong_tokens_are_slowed_down_and_the_right_one_is_not(demo, where):
+    ada = token(demo, "ada")
+    wrong = ada[:-4] + "aaaa"
+    statuses = {asked(where, wrong, "/api/me").status_code for _ in range(40)}
+    assert statuses <= {401, 429}
+    assert 401 in statuses
+    assert asked(where, token(demo, "ben"), "/api/me").json() == {"name": "ben", "role": "analyst"}
+
+
+def test_a_port_that_is_in_use_is_said(cli_run):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = cli_run("--demo", "--port", str(taken.getsockname()[1]))
+    assert done.returncode == 2
+    assert "is in use" in done.stderr
+
+
+def test_what_keeps_a_server_from_beginning_is_said(cli_run):
+    for arguments, said in (
+        (["--demo", "--host", "0.0.0.0"], "plain text"),
+        (["--demo", "--certificate", "x.pem"], "both"),
+        (["--demo", "--certificate", "x.pem", "--key", "y.pem"], "PEM"),
+        (["--config", "nothing.toml"], "nothing.toml"),
+    ):
+        done = cli_run(*arguments, "--port", "0")
+        assert done.returncode == 2, arguments
+        assert said in done.stderr
+    assert cli_run("--demo", "--port", "0", SFUMATO_ANALYST="ada").returncode == 2
+
+
+@pytest.fixture
+def cli_run(tmp_path):
+    def run(*arguments, **environment):
+        command = [sys.executable, "-m", "sfumato", "serve", *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True, timeout=60
+        )
+
+    return run
+
+
+def certificate(folder, days):
+    """A certificate and its key that end in so many days."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=30))
+        .not_valid_after(now + datetime.timedelta(days=days))
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "certificate.pem", folder / "key.pem"
+    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return paths
+
+
+def test_a_certificate_that_expired_is_said(tmp_path):
+    with pytest.raises(InvalidParameter, match="expired on"):
+        tls_context(*certificate(tmp_path, -1))
+    assert tls_context(*certificate(tmp_path, 1))
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid", "\u2603" * 80, ""])
+def test_an_address_of_another_machine_is_said(host):
+    if host:
+        with pytest.raises(InvalidParameter, match="no address of this machine"):
+            bound(host, 0)
