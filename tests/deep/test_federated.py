@@ -1,14 +1,16 @@
 """Clients that train on their own: what one of them moves, what it costs, and that it learns."""
 
+import contextlib
 import math
 
+import numpy as np
 import pytest
 from torch import nn
 
 import sfumato as sf
 from deep import made, torch
 from sfumato.errors import BudgetExceeded, InvalidParameter
-from sfumato.learn.torch import cross_entropy, federated
+from sfumato.learn.torch import clients, cross_entropy, federated
 from sfumato.learn.torch.clients import Rounds
 from sfumato.learn.torch.noise import Drawn
 from sfumato.learn.torch.sampling import Poisson
@@ -106,6 +108,73 @@ def test_a_client_that_cannot_be_trained_on_counts_for_nothing(bad):
 def test_no_clients_are_refused():
     with pytest.raises(InvalidParameter, match="There are no clients"):
         _run([])
+
+
+class _Lazy:
+    """Clients that are read when they are asked for; some cannot be."""
+
+    def __init__(self, clients):
+        self.clients, self.read = clients, []
+
+    def __len__(self):
+        return len(self.clients)
+
+    def __getitem__(self, place):
+        self.read.append(place)
+        if place == 1:
+            raise OSError("this file is broken")
+        return self.clients[place]
+
+
+def test_no_client_is_read_before_it_is_paid_and_drawn():
+    lazy = _Lazy(_clients(4))
+    run = _run(lazy, silent=True, rate=1e-9)
+    assert lazy.read == []
+    run.step()
+    assert sorted(lazy.read) == [0, 1, 2, 3]
+    kept = [each for at, each in enumerate(lazy.clients) if at != 1]
+    assert torch.equal(run._descent.optimizer.given.double() * 9, _given(kept))
+
+
+@pytest.mark.parametrize("clients", [{"a": (torch.ones(1, 7), torch.zeros(1).long())}, iter(())])
+def test_clients_that_have_no_numbers_are_refused(clients):
+    with pytest.raises(InvalidParameter, match="must be a sequence"):
+        _run(clients)
+
+
+class _Keeping(nn.Module):
+    """A model that takes off what it has seen last."""
+
+    def __init__(self):
+        super().__init__()
+        self.map = nn.Linear(7, 4)
+        self.register_buffer("last", torch.zeros(7))
+
+    def forward(self, x):
+        before, self.last = self.last, x.detach().mean(0)
+        return self.map(x - before)
+
+
+def _others_move(monkeypatch=None):
+    """How far a client whose own change is nothing moves what others change."""
+    if monkeypatch is not None:
+        monkeypatch.setattr(clients, "forgetting", lambda _: contextlib.nullcontext())
+    found, own = [], _clients(2)
+    for size in (0.0, 100.0):
+        torch.manual_seed(0)
+        silent = (torch.full((1, 7), size), torch.tensor([9]))  # its label is none
+        model = _Keeping()
+        run = federated(
+            model, Watched(model.parameters(), 1e-9), [silent, *own], example=EXAMPLE, epsilon=1, delta=1e-5,
+            size=3, batch=3, rounds=1, clip=5, local_steps=1,
+        )  # fmt: skip
+        found.append(torch.cat([each.flatten() for each in run._descent.sums(np.arange(3))]))
+    return float((found[0] - found[1]).double().norm())
+
+
+def test_what_layers_keep_of_one_client_is_not_for_the_next(monkeypatch):
+    assert _others_move() == 0
+    assert _others_move(monkeypatch) > 0
 
 
 def test_batch_norm_is_refused():

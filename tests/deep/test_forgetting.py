@@ -2,6 +2,7 @@
 
 import contextlib
 
+import numpy as np
 import pytest
 from torch import nn
 
@@ -152,3 +153,44 @@ def test_others_are_taken(kind):
     torch.optim.lr_scheduler.StepLR(run.optimizer, 1)
     run.fit()
     assert run.taken == 3
+
+
+class _Running(nn.Module):
+    """A layer that takes a running mean off: the old one, or in training the one with this batch in it."""
+
+    def __init__(self, fresh):
+        super().__init__()
+        self.map, self.fresh = nn.Linear(7, 4), fresh
+        self.register_buffer("mean", torch.zeros(7))
+
+    def forward(self, x):
+        before = self.mean
+        if self.training:
+            self.mean = self.mean * 0.5 + x.detach().mean(0)
+        return self.map(x - (self.mean if self.fresh else before))
+
+
+def _second_pass(first):
+    """What a step gives of the second of two records, each in a pass of its own, beside one of that first."""
+    given = torch.stack([torch.full((7,), first), torch.arange(7.0)])
+    torch.manual_seed(0)
+    model = _Running(False)
+    run = private(
+        model, torch.optim.SGD(model.parameters(), 0.1), (given, torch.tensor([9, 1])), epsilon=1, delta=0.1,
+        size=2, batch=2, steps=1, physical=1,
+    )  # fmt: skip
+    sums = run._descent.sums(np.array([0, 1]))  # the first one's label is none: it moves nothing by itself
+    return torch.cat([each.flatten() for each in sums])
+
+
+def test_what_is_kept_of_one_pass_is_not_for_the_next(monkeypatch):
+    assert torch.equal(_second_pass(0.0), _second_pass(50.0))
+    monkeypatch.setattr(descent, "forgetting", lambda _: contextlib.nullcontext())
+    assert not torch.equal(_second_pass(0.0), _second_pass(50.0))
+
+
+def test_a_model_that_mixes_records_in_training_is_refused():
+    with pytest.raises(InvalidParameter, match="mixes records"):
+        _run(_Running(True))
+    _run(_Running(True).eval())
+    _run(nn.Sequential(nn.Dropout(0.5), nn.Linear(7, 4)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch.func import functional_call
 from sfumato.errors import InvalidParameter
 from sfumato.learn.federated import Guarantee
 from sfumato.learn.torch.descent import Descent
+from sfumato.learn.torch.forgetting import forgetting
 from sfumato.learn.torch.law import DISTANCE
 from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.paying import Payer
@@ -64,7 +65,8 @@ def federated(
         model: What is trained.
         optimizer: The server's: it is given what the clients changed, with noise, as a gradient. Plain SGD
             with a rate of 1 is federated averaging.
-        clients: Of each, its inputs and targets. All clients are simulated here, each by its records alone.
+        clients: Of each, its inputs and targets: a list, or a sequence that reads a client when it is asked
+            for. All clients are simulated here, each by its records alone.
         example: One made-up record; a client whose records are of another kind counts as none.
         epsilon: What all rounds cost together, for adding or removing one client.
         delta: Likewise.
@@ -123,11 +125,15 @@ class Clients(Records):
     """
 
     def __init__(self, clients: Sequence[tuple[Tensor, Tensor]], example: tuple[Tensor, Tensor]) -> None:
+        if isinstance(clients, Mapping) or not hasattr(clients, "__getitem__"):
+            raise InvalidParameter(
+                "clients must be a sequence: one pair (inputs, targets) of tensors for each, by number."
+            )
         if not len(clients):
             raise InvalidParameter(
                 "There are no clients: give one pair (inputs, targets) of tensors for each of them."
             )
-        self.clients = list(clients)
+        self.clients = clients  # none is read before a round draws it
         self.example = tuple(torch.zeros_like(side) for side in example)
 
     def __len__(self) -> int:
@@ -153,9 +159,10 @@ class Rounds(Descent):
 
     Privacy:
         Claim: that of `Descent`, a client being a record. Proof: a client's change follows from its own
-        records and the weights of all, which are private already. It is scaled to a length below the clip, in
-        64-bit floats with a margin for what they are off, and rounded towards zero to whole steps of the
-        grid, which makes no number larger; whole numbers add up exactly. A change that is no number, or a
+        records and the weights of all, which are private already; what layers keep of others is put back. It
+        is scaled to a length below the clip, in 64-bit floats with a margin for what they are off, and
+        rounded towards zero to whole steps of the grid, which makes no number larger; whole numbers add up
+        exactly. A change that is no number, or a
         client whose records cannot be trained on, counts as none. Conditions: clients follow the protocol and
         trust the server, which sees each change, or a secure aggregation outside this guarantee.
     """
@@ -172,7 +179,8 @@ class Rounds(Descent):
         for client in drawn.tolist():
             records = self.records.of(client, self.engine.device)
             if records is not None:
-                total += self._cut(self._changed(values, *records))
+                with forgetting(self.model):  # what layers keep of one client is not for the next
+                    total += self._cut(self._changed(values, *records))
         parts = total.split([value.numel() for value in values.values()])
         return [part.view(value.shape) for part, value in zip(parts, values.values(), strict=True)]
 

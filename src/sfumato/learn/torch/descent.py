@@ -132,8 +132,7 @@ class Descent:
         """One step; nothing of it is shown but the model."""
         numbers = self.numbers + (self.adaptive is not None)
         drawn, noise = self.sampler.draw(len(self.records)), self.noise.draw(numbers)
-        with forgetting(self.model):
-            sums = self.sums(drawn)
+        sums = self.sums(drawn)
         if isinstance(self.optimizer, CorrectedAdam):
             self.optimizer.hear((self.sigma * self.clip / self.batch) ** 2)
         with torch.no_grad():
@@ -146,7 +145,8 @@ class Descent:
         sums: list[Tensor] | None = None
         passes = -(-max(len(drawn), 1) // self.physical)
         for batch in self.records.batches(drawn, self.physical, self.engine.device):
-            found = summed(self.engine, batch, self.records.example)
+            with forgetting(self.model):  # what layers keep of one pass is not for the next
+                found = summed(self.engine, batch, self.records.example)
             if passes > 1:
                 found = [each.to(torch.int64) for each in found]
             sums = found if sums is None else torch._foreach_add(sums, found)

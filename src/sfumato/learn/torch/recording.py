@@ -19,7 +19,7 @@ from sfumato.learn.torch.layers import has_finite_gradient, has_finite_input, ru
 from sfumato.learn.torch.precision import in_full, precision_of
 from sfumato.learn.torch.recurrent import recur, recur_once
 from sfumato.learn.torch.stacked import of_all_uses
-from sfumato.learn.torch.surveying import axis_of, compare, made_up, still, unmoved
+from sfumato.learn.torch.surveying import axis_of, check_apart, compare, made_up, still, unmoved
 from sfumato.learn.torch.tape import Gradients, Tape, bounded, finite
 from sfumato.learn.torch.unknown import Call, gradients_of_unknown
 
@@ -119,8 +119,12 @@ class Recorder:
             self._layout = {key: axis_of(key[0], seen[0].get(key), size) for key, size in seen[1].items()}
             found = self.gradients(*batch, objective)
             compare(self.model, found, batch, objective)
-        with unmoved(self.model), self._recording(records):
-            self.model(batch[0])
+        with unmoved(self.model):
+            check_apart(self.model, batch, partial(self._losses, objective))
+
+    def _losses(self, objective: Objective, given: Tensor, target: Tensor) -> Tensor:
+        with self._recording(len(given)):
+            return objective(self.model(given), target)
 
     def _of(self, layer: nn.Module, call: Call) -> Callable[..., Gradients]:
         """From the gradients of what came out to those of the layer's parameters."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.forgetting import forgetting
 from sfumato.learn.torch.forms import Form
 
-__all__ = ["axis_of", "compare", "made_up", "still", "unmoved"]
+__all__ = ["axis_of", "check_apart", "compare", "made_up", "still", "unmoved"]
 
 Tensor: TypeAlias = torch.Tensor
 _CLOSE = 0.05
@@ -86,12 +86,11 @@ def compare(
     records = len(batch[0])
     sums, used = dict[str, list[Tensor]](), set[str]()
     for record in range(records):
-        with torch.enable_grad():
+        with torch.enable_grad(), forgetting(model):
             loss = objective(model(batch[0][record : record + 1]), batch[1][record : record + 1]).sum()
-        wanted_of = list(trained.values()) if loss.requires_grad else []
-        alone = (
-            torch.autograd.grad(loss, wanted_of, allow_unused=True) if wanted_of else [None] * len(trained)
-        )
+            alone: Sequence[Tensor | None] = [None] * len(trained)
+            if loss.requires_grad:
+                alone = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
         used |= {name for name, value in zip(trained, alone, strict=True) if value is not None}
         for name, value in zip(trained, alone, strict=True):
             sums.setdefault(name, []).append(torch.zeros_like(trained[name]) if value is None else value)
@@ -121,11 +120,40 @@ def compare(
             )
 
 
+def check_apart(
+    model: nn.Module, batch: tuple[Tensor, Tensor], losses_of: Callable[[Tensor, Tensor], Tensor]
+) -> None:
+    """Refuses a model in whose present modes the loss of a record hangs on another one.
+
+    What is left to chance, such as dropout, is the same in both passes.
+    """
+    losses = list[Tensor]()
+    for values in (batch, tuple(map(_last_changed, batch))):
+        torch.manual_seed(0)
+        with forgetting(model):
+            losses.append(losses_of(*values).detach().double())
+    first, second = (each[:-1] for each in losses)
+    off = max(_noise(each) for each in model.parameters())
+    if (first - second).abs().max() > off * (first.abs().max() + 1e-30):
+        raise InvalidParameter(
+            "The loss of a record hangs on others of its batch: some layer mixes records. Put nn.GroupNorm "
+            "or nn.LayerNorm in its place."
+        )
+
+
+def _last_changed(value: Tensor) -> Tensor:
+    """The same, of another last record."""
+    changed = value.clone()
+    changed[-1] = 3 - 5 * value[-1] if value.is_floating_point() else (value[-1] == 0).to(value.dtype)
+    return changed
+
+
 @contextmanager
 def unmoved(model: nn.Module) -> Iterator[None]:
     """Refuses a model that changes its own parameters in a pass: what is learned that way has no noise."""
     before = _sums(model)
-    with torch.random.fork_rng(devices=[]), forgetting(model):
+    devices = {each.device for each in model.parameters() if each.device.type == "cuda"}
+    with torch.random.fork_rng(devices), forgetting(model):
         yield
     if before != _sums(model):
         raise InvalidParameter(

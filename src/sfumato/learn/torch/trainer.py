@@ -125,6 +125,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc, no-any-unimported, unused-i
         named, batch = Named(model, example, labels=labels), self._batch()
         trains = {"steps": args.max_steps} if args.max_steps > 0 else {"epochs": args.num_train_epochs}
         self.create_optimizer()
+        mode = model.training
+        model.train()  # as in each step: so it is looked at
         self.run: Private = private(
             named,
             self.optimizer,
@@ -144,6 +146,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc, no-any-unimported, unused-i
             analyst=analyst,
             **trains,
         )
+        model.train(mode)
         self.create_scheduler(num_training_steps=self.run.steps)
         self._saved = list[Path]()
 
