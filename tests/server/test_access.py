@@ -26,6 +26,7 @@ from sfumato.errors import (
     LoginFailed,
     TooManyTries,
 )
+from sfumato.ledger import Ledger
 from sfumato.server.access import FRESH, LIVE_TOKENS, Account, Accounts, Act, Exchange, Role, tokens
 from sfumato.server.access.scram import refused
 
@@ -226,6 +227,8 @@ def no_other_text(accounts, data):
     )
     if wrong != text:
         denied(accounts.check, wrong)
+        accounts.check(text), accounts.check(other)  # which are remembered from now on
+        denied(accounts.check, wrong)
         if wrong.isascii() and wrong.isprintable() and wrong:
             denied(log_in, accounts, "ada", wrong)
     assert accounts.check(text) == ADA
@@ -301,6 +304,10 @@ def test_whoever_writes_to_the_database_alone_gains_nothing(place, change):
     denied(accounts.current, info.id)
     denied(log_in, accounts, "ada", text)
     denied(log_in, accounts, "bob", text)
+    if "sfumato_tokens" in change:  # what was changed is not even held against a login
+        assert not [
+            keys.label for name in ("ada", "bob") for keys in accounts.verifier(name).keys if keys.label
+        ]
     if "aaaaaaaa" in change:
         denied(accounts.check, f"sfu_aaaaaaaa_{text.split('_')[2]}")
     with pytest.raises(LedgerTampered, match="changed by other means"):
@@ -578,10 +585,11 @@ def test_two_processes_on_one_store(place):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_has_a_connection_of_its_own(place):
     accounts, text, _ = with_ada(place, ticks=iter(range(10**9)).__next__)
+    parents = accounts._tables._store._open
     child = os.fork()
     if child == 0:
         try:
-            fine = accounts.check(text) == ADA
+            fine = accounts.check(text) == ADA and accounts._tables._store._open is not parents
             accounts.add("child")
             os._exit(0 if fine else 1)
         except BaseException:
@@ -589,6 +597,26 @@ def test_a_forked_process_has_a_connection_of_its_own(place):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert accounts.check(text) == ADA
     assert [entry.account.name for entry in accounts.list()] == ["ada", "child"]
+
+
+def test_writers_wait_for_each_other_also_while_a_ledger_is_begun(postgres_place, monkeypatch):
+    one, other = postgres_place.open(), postgres_place.open()
+    Ledger.open(postgres_place.where, state=postgres_place.state).close()
+    store = one._tables._store
+    monkeypatch.setattr(store, "_made", lambda: False)  # it looked just before
+    store.begin()
+    began = threading.Event()
+
+    def write():
+        with other._tables.writing():
+            began.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert not began.wait(0.3)
+    store.commit()
+    assert began.wait(30)
+    thread.join()
 
 
 def test_a_lost_connection_is_made_again(postgres_place):
