@@ -160,8 +160,7 @@ def test_a_certificate_that_expired_is_said(tmp_path):
     assert tls_context(*certificate(tmp_path, 1))
 
 
-@pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid", "\u2603" * 80, ""])
+@pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid", "\u2603" * 80])
 def test_an_address_of_another_machine_is_said(host):
-    if host:
-        with pytest.raises(InvalidParameter, match="no address of this machine"):
-            bound(host, 0)
+    with pytest.raises(InvalidParameter, match="no address of this machine"):
+        bound(host, 0)
