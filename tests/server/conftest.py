@@ -1,15 +1,24 @@
-"""Where accounts are kept: `place` is a ledger's place in SQLite, then in PostgreSQL."""
+"""`place`: where accounts are kept, in SQLite, then in PostgreSQL; `front`: a wire front over a table."""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 import pytest
 
+import sfumato as sf
+import wire
 from postgres import running
 from sfumato.server.access import Accounts
+from sfumato.server.access.scram import Exchange, ScramVerifier
+from sfumato.server.wire import Front
+
+ROWS = 2000
 
 
 class Place:
@@ -70,3 +79,46 @@ def sqlite_place(tmp_path):
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request) -> Place:
     return request.getfixturevalue(f"{request.param}_place")
+
+
+@pytest.fixture(scope="package")
+def steward() -> Iterator[sf.Session]:
+    days = [datetime.date(2024, 1, 1 + row % 20) for row in range(ROWS)]
+    table = pa.table(
+        {
+            "user_id": list(range(ROWS)),
+            "country": ["FR", "DE"] * (ROWS // 2),
+            "age": [20 + row % 60 for row in range(ROWS)],
+            "day": days,
+        }
+    )
+    visits = sf.PrivateTable(
+        "visits",
+        source=table,
+        unit=sf.PrivacyUnit("user_id", max_rows=1),
+        schema={
+            "country": sf.Enum("FR", "DE", nullable=False),
+            "age": sf.Int(0, 100),
+            "day": sf.Date("2024-01-01", "2024-01-31"),
+        },
+    )
+    with sf.Session(visits, budget=sf.Budget(epsilon=1000, delta=1e-6)) as session:
+        yield session
+
+
+@pytest.fixture(scope="package")
+def verifiers() -> dict[str, ScramVerifier]:
+    return {"ada": ScramVerifier.of("open-sesame"), "bob": ScramVerifier.of("of-bob")}
+
+
+@pytest.fixture(scope="package")
+def front(steward: sf.Session, verifiers: dict[str, ScramVerifier]) -> Iterator[Front]:
+    made = Front(
+        lambda login, database: steward.as_analyst("ada"),
+        lambda user, address, binding: Exchange(
+            verifiers.get(user) or ScramVerifier.of("nobody knows"), binding=binding
+        ),
+        plain=True,
+    )
+    with wire.serving(made):
+        yield made

@@ -5,16 +5,32 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 from sfumato.errors import Cancelled, EngineFailed, TimedOut
 
-__all__ = ["run"]
+__all__ = ["run", "stoppable"]
 
 _T = TypeVar("_T")
 _SLICE = 0.1
 _AGAIN = 0.05  # an interrupt that comes while the engine still plans is lost, so it is repeated
+_STOP: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+
+
+@contextmanager
+def stoppable(stop: threading.Event) -> Iterator[None]:
+    """Reads in this thread end as on Ctrl-C once `stop` is set: what a server has instead of that.
+
+    An event and no exception from outside: that could strike while the ledger writes.
+    """
+    token = _STOP.set(stop)
+    try:
+        yield
+    finally:
+        _STOP.reset(token)
 
 
 class _Task(Generic[_T]):
@@ -51,11 +67,17 @@ class _Task(Generic[_T]):
 
         In slices: a signal that comes just before the thread goes to sleep does not wake it. After each of
         them `watch` is called.
+
+        Raises:
+            KeyboardInterrupt: on Ctrl-C, or once the event of `stoppable` is set.
         """
         deadline = math.inf if limit is None else time.monotonic() + limit
+        stop = _STOP.get()
         while not self._latch.acquire(timeout=min(_SLICE, max(0.0, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
                 return False
+            if stop is not None and stop.is_set():
+                raise KeyboardInterrupt
             if watch is not None:
                 watch()
         return True
@@ -85,7 +107,7 @@ def run(
 
     Raises:
         TimedOut: after the limit.
-        Cancelled: on Ctrl-C.
+        Cancelled: on Ctrl-C, or once the event of `stoppable` is set.
         EngineFailed: if the read failed, whatever the reason.
 
     Privacy:

@@ -1,0 +1,26 @@
+"""The session behind PostgreSQL's wire protocol: `psql`, drivers and dashboards ask private questions.
+
+It is written here, over asyncio and the standard library, since no library does what it must. `riffq` (over
+Rust's `pgwire`) and `buenavista` take the password itself, in the clear, and check it in Python: a login by
+SCRAM against verifiers that we keep, limits before a message is read, and errors with all their fields are
+not to be had from them. What is needed of version 3 of the protocol is a few hundred lines.
+
+| module | what it is |
+| --- | --- |
+| `messages` | bytes to messages and back, within limits; no input or output |
+| `types` | values as text and in binary, both ways, by PostgreSQL's numbers of types |
+| `sqlstates` | errors as PostgreSQL has them |
+| `settings` | what `SET` changes, and what a transaction puts back |
+| `statements` | a text cut into statements, and what kind each is |
+| `shapes` | the columns of an answer and the types of parameters, known before anything is paid |
+| `catalog` | tables that clients look at (`catalog_tables`), from the public schema; `rewriting`: their SQL |
+| `desk` | what one statement gives: a setting, a quote, a catalog's rows or a private answer |
+| `login` | SCRAM, as the protocol wraps it |
+| `extended` | prepared statements and portals |
+| `connection` | one connection, from the first byte to the last |
+| `front` | the port: `Front(session_of, login_of)` |
+"""
+
+from sfumato.server.wire.front import Front
+
+__all__ = ["Front"]

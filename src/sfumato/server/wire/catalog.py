@@ -1,0 +1,144 @@
+"""Catalog queries of clients, answered from the public schema in a database that has nothing else.
+
+Privacy:
+    What is in that database follows from the declarations of tables, which are public. It is another instance
+    of DuckDB than the one that reads data, no source is attached to it, and it is locked before the first
+    query: no files, no network, no extensions, no settings. So whatever a query there finds is public.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+from sqlglot import exp
+
+from sfumato.server.wire.catalog_tables import SCHEMA, columns_of, long_name, rows
+from sfumato.server.wire.messages import Field
+from sfumato.server.wire.rewriting import HOME, MACROS, rewritten
+from sfumato.server.wire.shapes import field_of
+from sfumato.server.wire.sqlstates import WireError
+from sfumato.server.wire.types import KINDS, TEXT
+
+if TYPE_CHECKING:
+    from sfumato.schema import PrivateTable, PublicTable
+
+__all__ = ["Catalog"]
+
+_SETTINGS: dict[str, Any] = {
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "allow_persistent_secrets": False,
+    "memory_limit": "256MB",
+    "temp_directory": "",
+    "threads": 1,
+}
+_LOCK = ("SET GLOBAL TimeZone = 'UTC'", "SET enable_external_access = false", "SET lock_configuration = true")
+_SECONDS, _MOST, _PAGE = 5.0, 100_000, 10_000
+_DUCKDB = {
+    "BOOLEAN": 16, "BLOB": 17, "TINYINT": 21, "SMALLINT": 21, "INTEGER": 23, "UTINYINT": 21, "USMALLINT": 23,
+    "BIGINT": 20, "UINTEGER": 20, "UBIGINT": 1700, "HUGEINT": 1700, "FLOAT": 701, "DOUBLE": 701, "DATE": 1082,
+    "TIME": 1083, "TIMESTAMP": 1114, "VARCHAR": 25,
+}  # fmt: skip
+
+
+class Catalog:
+    """The catalog of one database. It may be used from several threads."""
+
+    def __init__(
+        self, database: str, tables: Sequence[PrivateTable | PublicTable], settings: Mapping[str, str]
+    ) -> None:
+        self._connection = duckdb.connect(":memory:", config=_SETTINGS)
+        self._lock = threading.Lock()
+        self._connection.execute(f"CREATE SCHEMA {HOME}")
+        filled = rows(database, tables, settings)
+        script = [_created(table, filled.get(table, [])) for table in SCHEMA]
+        script += [
+            _types(),
+            *(f"CREATE MACRO {HOME}.{name} AS {meaning}" for name, meaning in MACROS.items()),
+        ]
+        self._connection.execute(";\n".join(script))
+        for command in _LOCK:
+            self._connection.execute(command)
+
+    def ask(
+        self, tree: exp.Expr, constants: Mapping[str, str | None], values: Sequence[Any] = ()
+    ) -> tuple[list[Field], list[tuple[Any, ...]]]:
+        """The columns and rows that a query about the catalog gives, within limits of time and size.
+
+        Raises:
+            WireError: if it cannot be answered.
+        """
+        text = rewritten(tree.copy(), constants, values)
+        with self._lock:
+            cursor = self._connection.cursor()
+        alarm = threading.Timer(_SECONDS, cursor.interrupt)
+        alarm.start()
+        try:
+            cursor.execute(text)
+            fields = [_field(column[0], str(column[1])) for column in cursor.description or ()]
+            found: list[tuple[Any, ...]] = []
+            while page := cursor.fetchmany(_PAGE):
+                found += page
+                if len(found) > _MOST:
+                    raise WireError(
+                        "54000", f"The catalog gives at most {_MOST:,} rows.", hint="Add a LIMIT."
+                    )
+        except duckdb.InterruptException:
+            raise WireError("57014", "The query of the catalog took too long.") from None
+        except duckdb.Error as error:
+            raise _refused(error) from None
+        finally:
+            alarm.cancel()
+            cursor.close()
+        return fields, found
+
+    def close(self) -> None:
+        """Give back its memory."""
+        self._connection.close()
+
+
+def _created(table: str, listed: Sequence[Mapping[str, Any]]) -> str:
+    """The statements that make a table of the catalog, with its rows."""
+    columns = columns_of(table)
+    name = f'{HOME}."{table.replace("information_schema.", "is_")}"'
+    listing = ", ".join(f'"{column}" {kind}' for column, kind in columns)
+    made = f"CREATE TABLE {name} ({listing})"
+    values = ", ".join(f"({', '.join(_literal(row.get(column)) for column, _ in columns)})" for row in listed)
+    return f"{made};\nINSERT INTO {name} VALUES {values}" if listed else made
+
+
+def _types() -> str:
+    """The names of types, short and long, by number."""
+    pairs = [(kind.oid, kind.name, long_name(kind.name)) for kind in KINDS.values()]
+    pairs += [(kind.array, f"_{kind.name}", f"{long_name(kind.name)}[]") for kind in KINDS.values()]
+    values = ", ".join(f"({', '.join(map(_literal, pair))})" for pair in pairs)
+    return f"CREATE TABLE {HOME}.sfumato_types AS SELECT * FROM (VALUES {values}) t (oid, typname, format)"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("\0", "").replace("'", "''") + "'"
+    return "NULL" if value is None else str(value).lower()
+
+
+def _field(name: str, kind: str) -> Field:
+    listed, base = kind.endswith("[]"), kind.removesuffix("[]").partition("(")[0].upper()
+    oid = 1700 if base == "DECIMAL" else _DUCKDB.get(base, TEXT)
+    return field_of(name, KINDS[oid].array if listed else oid)
+
+
+def _refused(error: duckdb.Error) -> WireError:
+    state = "42P01" if isinstance(error, duckdb.CatalogException) else "0A000"
+    state = "42703" if isinstance(error, duckdb.BinderException) else state
+    said = str(error).split("\n")[0][:200]
+    return WireError(
+        state,
+        "The catalog cannot answer this.",
+        detail=said,
+        hint=r"\d lists the tables, \d NAME the columns.",
+    )

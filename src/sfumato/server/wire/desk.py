@@ -1,0 +1,260 @@
+"""What one statement gives: a setting, a quote, rows of the catalog, or a private answer.
+
+Privacy:
+    A statement goes to the catalog, which has no data, or to the session, which pays before it reads; never
+    to both. Nothing is paid unless the analyst named a price, by `SET sfumato.epsilon` or in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+from sfumato._dataclasses import dataclass
+from sfumato.schema import ColumnType, Date, Enum, Int
+from sfumato.server.wire.catalog_tables import CATALOG_KINDS
+from sfumato.server.wire.messages import Field
+from sfumato.server.wire.rewriting import about_catalog, tree_of
+from sfumato.server.wire.shapes import (
+    answer_fields,
+    answer_table,
+    field_of,
+    parameter_columns,
+    parameter_oids,
+)
+from sfumato.server.wire.sqlstates import WireError
+from sfumato.server.wire.statements import Statement
+from sfumato.server.wire.types import TEXT, sample
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from sfumato.server.wire.catalog import Catalog
+    from sfumato.server.wire.settings import Settings
+    from sfumato.session import Query, Session
+
+__all__ = ["Desk", "Outcome"]
+
+VERSION = "PostgreSQL 16.0 (sfumato: private answers; no row leaves)"
+_EXAMPLE = "0.1"
+_HOW = (
+    f"SET sfumato.epsilon = {_EXAMPLE}; sets the price of each question after it, and EXPLAIN SELECT … gives "
+    "the quote, free; or write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = …) … into the text."
+)
+_PLAN = [field_of("QUERY PLAN", TEXT)]
+_PUBLIC = re.compile(
+    r"""(?P<kept>'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/)|(?<![\w."])(?:"public"|public)\s*\.\s*(?=["\w])""",
+    re.DOTALL | re.IGNORECASE,
+)
+_EXPLAINING = re.compile(r"\s*EXPLAIN\b(?:\s+PRIVACY\b)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a statement gave: what the client is told, columns if it has any, their rows, notices."""
+
+    tag: str
+    fields: list[Field] | None = None
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    notices: tuple[str, ...] = ()
+    forget: str | None = None
+
+
+class Desk:
+    """Where the statements of one connection are answered, one at a time.
+
+    Attributes:
+        status: I outside a transaction, T inside one, E inside one that failed.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        catalog: Callable[[], Catalog],
+        settings: Settings,
+        *,
+        user: str,
+        database: str,
+    ) -> None:
+        self._session, self._catalog, self.settings = session, catalog, settings
+        self.status = "I"
+        self._constants: dict[str, str | None] = {
+            "version": VERSION,
+            **dict.fromkeys(("current_database", "current_catalog"), database),
+            **dict.fromkeys(("current_user", "session_user", "user", "current_role"), user),
+            "current_schema": "public",
+        }
+        declared = [pair for table in session.tables.values() for pair in table.schema.items()]
+        self._kinds = {name.lower(): str(column.kind) for name, column in declared}
+        self._likely = {
+            name.lower(): value for name, column in declared if (value := _likely(column)) is not None
+        }
+
+    def failed(self) -> None:
+        """Note that a statement failed: a transaction that it was in cannot go on."""
+        if self.status == "T":
+            self.status = "E"
+
+    def oids(self, statement: Statement, given: Sequence[int]) -> tuple[int, ...]:
+        """The types of a statement's parameters."""
+        if statement.kind not in ("select", "explain"):
+            return tuple(given)
+        tree = self._about_catalog(statement.text)
+        return parameter_oids(statement.text, given, self._kinds if tree is None else CATALOG_KINDS)
+
+    def fields(
+        self, statement: Statement, oids: Sequence[int], values: Sequence[Any] | None = None
+    ) -> list[Field] | None:
+        """The columns that a statement will give, if any; nothing is paid for that.
+
+        Args:
+            statement: The statement.
+            oids: The types of its parameters.
+            values: Their values, once they are known.
+
+        Raises:
+            QueryRefused: as running it would.
+        """
+        self._check_alive(statement)
+        if statement.kind == "explain":
+            return _PLAN
+        if statement.kind == "show":
+            return self._shown(statement).fields
+        if statement.kind != "select":
+            return None
+        tree = self._about_catalog(statement.text)
+        if tree is not None:
+            return self._catalog().ask(tree, self._constants, values or [None] * len(oids))[0]
+        query = self._asked(statement.text, self._samples(statement, oids) if values is None else values)
+        return _PLAN if query.explain else answer_fields(query, intervals=self.settings.intervals)
+
+    def _samples(self, statement: Statement, oids: Sequence[int]) -> list[Any]:
+        """Values that the parameters could have, where only their types are known yet."""
+        if not oids:
+            return []
+        columns = parameter_columns(statement.text)
+        return [self._likely.get(columns.get(n, ""), sample(oid)) for n, oid in enumerate(oids, start=1)]
+
+    def run(self, statement: Statement, values: Sequence[Any] = ()) -> Outcome:
+        """Do what a statement says.
+
+        Raises:
+            SfumatoError: as the session does.
+            WireError: for what is of PostgreSQL's manners alone.
+        """
+        self._check_alive(statement)
+        match statement.kind:
+            case "select":
+                return self._select(statement, values)
+            case "explain":
+                return self._explained(self._asked(statement.text, values))
+            case "show":
+                return self._shown(statement)
+            case "set":
+                self.settings.set(statement.name, statement.value, local=statement.local)
+            case "reset" if statement.name == "all":
+                self.settings.reset()
+            case "reset":
+                self.settings.set(statement.name, None)
+            case "begin" | "commit" | "rollback":
+                return self._transaction(statement)
+            case "forget":
+                if statement.tag == "DISCARD ALL":
+                    self.settings.reset()
+                return Outcome(statement.tag, forget=statement.name)
+            case _:
+                pass
+        return Outcome(statement.tag)
+
+    def _check_alive(self, statement: Statement) -> None:
+        ends = statement.kind in ("commit", "rollback") or statement.tag == "ROLLBACK"
+        if self.status == "E" and not ends:
+            raise WireError(
+                "25P02", "The transaction failed, and is ignored until it ends.", hint="Send ROLLBACK."
+            )
+
+    def _transaction(self, statement: Statement) -> Outcome:
+        if statement.kind == "begin":
+            if self.status == "I":
+                self.settings.begin()
+                self.status = "T"
+            return Outcome(statement.tag)
+        undo = statement.kind == "rollback" or self.status == "E"
+        self.settings.end(undo=undo)
+        self.status = "I"
+        said = () if not undo else ("What was paid for in a transaction stays paid.",)
+        return Outcome(
+            "ROLLBACK" if undo else statement.tag, notices=said if statement.kind == "commit" else ()
+        )
+
+    def _shown(self, statement: Statement) -> Outcome:
+        if statement.name == "all":
+            fields = [field_of(name, TEXT) for name in ("name", "setting", "description")]
+            return Outcome("SHOW", fields, [(*pair, "") for pair in self.settings.all().items()])
+        value = self.settings.get(statement.name)
+        return Outcome("SHOW", [field_of(statement.name.replace(" ", "_"), TEXT)], [(value or "",)])
+
+    def _about_catalog(self, text: str) -> exp.Expr | None:
+        tree = tree_of(text)
+        return tree if tree is not None and about_catalog(tree) else None
+
+    def _asked(self, text: str, values: Sequence[Any]) -> Query:
+        """The question that a text is, also where it names tables with their schema."""
+        plain = _PUBLIC.sub(lambda match: match["kept"] or "", text)
+        return self._session.sql(plain, list(values) or None)
+
+    def _select(self, statement: Statement, values: Sequence[Any]) -> Outcome:
+        tree = self._about_catalog(statement.text)
+        if tree is not None:
+            fields, rows = self._catalog().ask(tree, self._constants, values)
+            return Outcome(f"SELECT {len(rows)}", fields, rows)
+        query = self._asked(statement.text, values)
+        return self._explained(query) if query.explain else self._released(query)
+
+    def _terms(self, query: Query) -> dict[str, Any]:
+        """The price that the analyst named: that of the text goes before that of the settings."""
+        settings = self.settings
+        return {
+            "epsilon": None if query.priced else settings.epsilon,
+            "delta": None if query.names_delta else settings.delta,
+            "confidence": settings.confidence,
+        }
+
+    def _released(self, query: Query) -> Outcome:
+        settings = self.settings
+        if settings.epsilon is None and not query.priced:
+            quote = query.quote(**{**self._terms(query), "epsilon": _EXAMPLE})
+            raise WireError(
+                "55000",
+                "The question has no price, so nothing was spent and nothing was read.",
+                detail=f"At epsilon {_EXAMPLE}, for example:\n{quote}",
+                hint=_HOW,
+            )
+        fields = answer_fields(query, intervals=settings.intervals)
+        release = query.release(**self._terms(query))
+        table = answer_table(release, fields, settings.confidence, intervals=settings.intervals)
+        rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return Outcome(f"SELECT {len(rows)}", fields, rows, notices=(release.paid,))
+
+    def _explained(self, query: Query) -> Outcome:
+        terms = self._terms(query)
+        told: list[str] = []
+        if terms["epsilon"] is None and not query.priced:
+            terms["epsilon"] = _EXAMPLE
+            told = [f"No price is set; at epsilon {_EXAMPLE}, for example:", ""]
+        lines = [*told, *str(query.quote(**terms)).split("\n"), "", "A quote is free."]
+        return Outcome("EXPLAIN", list(_PLAN), [(line,) for line in lines])
+
+
+def _likely(column: ColumnType) -> Any:
+    """A value that a declared column may have; None where nothing is declared of its values."""
+    match column:
+        case Enum():
+            return column.values[0]
+        case Int():
+            return column.lower
+        case Date():
+            return column.start
+    return None

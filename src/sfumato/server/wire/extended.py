@@ -1,0 +1,188 @@
+"""Prepared statements and portals: the extended protocol, message by message."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from sfumato._dataclasses import dataclass
+from sfumato.server.wire import messages
+from sfumato.server.wire.desk import Desk, Outcome
+from sfumato.server.wire.messages import Bind, Close, Describe, Execute, Field, Parse
+from sfumato.server.wire.sqlstates import WireError
+from sfumato.server.wire.statements import Statement, statements
+from sfumato.server.wire.types import decoded, encoder
+
+__all__ = ["Extended", "encoded_rows", "notice"]
+
+T = TypeVar("T")
+Work = Callable[[Callable[[], T]], Awaitable[T]]
+
+_MOST = 500  # prepared statements, and portals, of one connection
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    statement: Statement
+    oids: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Portal:
+    prepared: _Prepared
+    values: list[Any]
+    formats: tuple[int, ...]
+    outcome: Outcome | None = None
+    sent: int = 0
+
+
+def notice(text: str) -> bytes:
+    """Something to say that is no error."""
+    return messages.report(b"N", {"S": "NOTICE", "V": "NOTICE", "C": "00000", "M": text})
+
+
+def encoded_rows(fields: Sequence[Field], formats: Sequence[int], rows: Sequence[tuple[Any, ...]]) -> bytes:
+    """Rows as messages."""
+    write = [encoder(field.oid, code) for field, code in zip(fields, formats, strict=True)]
+    return b"".join(
+        messages.data_row([make(value) for make, value in zip(write, row, strict=True)]) for row in rows
+    )
+
+
+class Extended:
+    """What one connection has prepared."""
+
+    def __init__(self, desk: Desk, work: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+        self._desk, self._work = desk, work
+        self._statements: dict[str, _Prepared] = {}
+        self._portals: dict[str, _Portal] = {}
+
+    def forget(self, name: str) -> None:
+        """Forget a prepared statement; empty: all of them.
+
+        Raises:
+            WireError: if there is none of this name.
+        """
+        if not name:
+            self._statements.clear()
+            self._portals.clear()
+        elif self._statements.pop(name, None) is None:
+            raise WireError("26000", "There is no prepared statement of this name.")
+
+    def end(self) -> None:
+        """Forget the portals, which last no longer than a transaction."""
+        if self._desk.status == "I":
+            self._portals.clear()
+
+    async def answer(self, message: Any) -> AsyncIterator[bytes]:
+        """What to send for one message."""
+        match message:
+            case Parse():
+                yield await self._parse(message)
+            case Bind():
+                yield self._bind(message)
+            case Describe():
+                yield await self._describe(message)
+            case Execute():
+                async for part in self._execute(message):
+                    yield part
+            case Close():
+                (self._statements if message.kind == "S" else self._portals).pop(message.name, None)
+                yield messages.CLOSE_COMPLETE
+
+    async def _parse(self, message: Parse) -> bytes:
+        if message.name and message.name in self._statements:
+            raise WireError("42P05", "There is a prepared statement of this name.")
+        self._check_room(self._statements)
+
+        def prepare() -> _Prepared:
+            found = statements(message.text)
+            if len(found) > 1:
+                raise WireError("42601", "A prepared statement is one statement.")
+            return _Prepared(found[0], self._desk.oids(found[0], message.oids))
+
+        self._statements.pop(message.name, None)
+        self._statements[message.name] = await self._work(prepare)
+        return messages.PARSE_COMPLETE
+
+    def _check_room(self, kept: dict[str, Any]) -> None:
+        if len(kept) >= _MOST:
+            raise WireError("53400", f"At most {_MOST} are kept of a connection.", hint="Close some.")
+
+    def _prepared(self, name: str) -> _Prepared:
+        if name not in self._statements:
+            raise WireError("26000", "There is no prepared statement of this name.")
+        return self._statements[name]
+
+    def _portal(self, name: str) -> _Portal:
+        if name not in self._portals:
+            raise WireError("34000", "There is no portal of this name.")
+        return self._portals[name]
+
+    def _bind(self, message: Bind) -> bytes:
+        prepared = self._prepared(message.statement)
+        if message.portal and message.portal in self._portals:
+            raise WireError("42P03", "There is a portal of this name.")
+        self._check_room(self._portals)
+        if len(message.values) != len(prepared.oids):
+            wanted, given = len(prepared.oids), len(message.values)
+            raise WireError("08P01", f"The statement has {wanted} parameters; {given} values were given.")
+        codes = _spread(message.formats, len(message.values))
+        values = [decoded(*each) for each in zip(prepared.oids, codes, message.values, strict=True)]
+        self._portals[message.portal] = _Portal(prepared, values, message.results)
+        return messages.BIND_COMPLETE
+
+    async def _describe(self, message: Describe) -> bytes:
+        if message.kind == "S":
+            prepared = self._prepared(message.name)
+            fields = await self._work(lambda: self._desk.fields(prepared.statement, prepared.oids))
+            head = messages.parameter_description(prepared.oids)
+            return head + _described(fields, (0,))
+        portal = self._portal(message.name)
+        statement, oids = portal.prepared.statement, portal.prepared.oids
+        if portal.outcome is not None:
+            return _described(portal.outcome.fields, portal.formats)
+        return _described(
+            await self._work(lambda: self._desk.fields(statement, oids, portal.values)), portal.formats
+        )
+
+    async def _execute(self, message: Execute) -> AsyncIterator[bytes]:
+        portal = self._portal(message.portal)
+        if portal.prepared.statement.kind == "empty":
+            yield messages.EMPTY_QUERY
+            return
+        if portal.outcome is None:
+            portal.outcome = await self._work(
+                lambda: self._desk.run(portal.prepared.statement, portal.values)
+            )
+            if portal.outcome.forget is not None:
+                self.forget(portal.outcome.forget)
+            for text in portal.outcome.notices:
+                yield notice(text)
+        outcome = portal.outcome
+        fields = outcome.fields or []
+        formats = _spread(portal.formats, len(fields))
+        end = len(outcome.rows) if not message.most else min(len(outcome.rows), portal.sent + message.most)
+        begin, portal.sent = portal.sent, end
+        for at in range(begin, end, 1000):
+            yield encoded_rows(fields, formats, outcome.rows[at : min(end, at + 1000)])
+        if end < len(outcome.rows):
+            yield messages.PORTAL_SUSPENDED
+            return
+        tag = f"SELECT {end - begin}" if outcome.tag.startswith("SELECT ") else outcome.tag
+        yield messages.command_complete(tag)
+
+
+def _spread(formats: Sequence[int], count: int) -> list[int]:
+    """One format for each value; none means text, one means all."""
+    if len(formats) == count and count != 1:
+        return list(formats)
+    if len(formats) > 1:
+        raise WireError("08P01", "There must be one format, or one for each value.")
+    return [formats[0] if formats else 0] * count
+
+
+def _described(fields: list[Field] | None, formats: Sequence[int]) -> bytes:
+    if fields is None:
+        return messages.NO_DATA
+    return messages.row_description(fields, _spread(formats, len(fields)))

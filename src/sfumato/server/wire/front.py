@@ -1,0 +1,194 @@
+"""`Front`: the port at which PostgreSQL's clients ask."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ssl
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from sfumato.engines.running import stoppable
+from sfumato.errors import InvalidParameter
+from sfumato.server.wire.catalog import Catalog
+from sfumato.server.wire.connection import Connection
+from sfumato.server.wire.login import Login
+from sfumato.server.wire.settings import Settings
+from sfumato.server.wire.sqlstates import WireError
+from sfumato.session import Session
+
+__all__ = ["Front"]
+
+T = TypeVar("T")
+_CATALOGS = 16
+
+
+def _holds(login: Login) -> None:
+    """A login holds as long as its connection, unless the caller says otherwise."""
+
+
+class Front:
+    """PostgreSQL's protocol before sessions.
+
+    ```
+    front = Front(lambda login, database: steward.as_analyst(login.account.name),
+                  lambda user, address, binding: accounts.login(user, address=address, binding=binding),
+                  tls=context, check=lambda login: accounts.current(login.token))
+    await front.start("127.0.0.1", 5432)
+    ```
+
+    Privacy:
+        A client gets what a session in its analyst's name gives, and what is declared in public. The session
+        decides and pays; nothing here reads data, and no error has a value of it.
+
+    Attributes:
+        port: Where it listens, once it has started.
+    """
+
+    def __init__(
+        self,
+        session_of: Callable[[Any, str], Session],
+        login_of: Callable[[str, str, bytes | None], Login],
+        *,
+        check: Callable[[Any], object] = _holds,
+        tls: ssl.SSLContext | None = None,
+        binding: bytes | None = None,
+        plain: bool = False,
+        workers: int = 8,
+        most: int = 100,
+        login_seconds: float = 20,
+        message_seconds: float = 60,
+        idle_seconds: float = 3600,
+    ) -> None:
+        """Make a front; it listens once it is started.
+
+        Args:
+            session_of: The session of a login that succeeded, in its analyst's name, by the name of the
+                database that was asked for. It raises `AccessDenied` or another error of ours if there is
+                none. The caller closes it.
+            login_of: A login by a user's name, the client's address, and the hash of our certificate where
+                the connection has TLS.
+            check: Raises `LoginFailed` once a login does not hold any more; asked before each statement.
+            tls: The context of the server's side of TLS.
+            binding: The hash of its certificate (`access.end_point`), so that logins can be bound to it.
+            plain: Whether connections without TLS are taken: for trials on one machine.
+            workers: How many statements run at the same time.
+            most: How many connections there may be.
+            login_seconds: How long a client may take to log in.
+            message_seconds: How long a message may take to come, once it has begun.
+            idle_seconds: How long a client may be silent.
+
+        Raises:
+            InvalidParameter: without TLS, unless `plain` says that this is meant.
+        """
+        if tls is None and not plain:
+            raise InvalidParameter(
+                "The wire front needs TLS, so that nobody reads answers on the way: give tls=, or plain=True "
+                "for a trial on one machine."
+            )
+        self.session_of, self.login_of, self.check = session_of, login_of, check
+        self.tls, self.binding, self.plain = tls, binding, plain
+        self.login_seconds, self.message_seconds, self.idle_seconds = (
+            login_seconds,
+            message_seconds,
+            idle_seconds,
+        )
+        self._most, self._workers = most, workers
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="sfumato-wire")
+        self._catalogs: OrderedDict[tuple[str, int], tuple[Any, Catalog]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._connections: dict[Connection, asyncio.Task[None]] = {}
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def start(self, host: str = "127.0.0.1", port: int = 5432) -> None:
+        """Listen.
+
+        Raises:
+            InvalidParameter: if nothing can listen there.
+        """
+        try:
+            self._server = await asyncio.start_server(self._arrived, host, port, limit=2**17)
+        except OSError as error:
+            why = error.strerror or "it cannot be used"
+            raise InvalidParameter(
+                f"Port {port} of {host} cannot be listened on: {why}. Choose another port."
+            ) from None
+        self.port = int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self, seconds: float = 30) -> None:
+        """Take no new connections, let running statements end within a time, then end all.
+
+        What is still running after it goes on to its end in its thread, is charged and kept on record.
+        """
+        if self._server is not None:
+            self._server.close()
+        waited = 0.0
+        while waited < seconds and any(connection.busy for connection in self._connections):
+            await asyncio.sleep(0.02)
+            waited += 0.02
+        tasks = list(self._connections.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            for _, catalog in self._catalogs.values():
+                catalog.close()
+            self._catalogs.clear()
+
+    async def _arrived(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= 2 * self._most:
+            writer.close()
+            return
+        connection = Connection(self, reader, writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections[connection] = task
+        await connection.serve()
+
+    def left(self, connection: Connection) -> None:
+        """Note that a connection is over."""
+        self._connections.pop(connection, None)
+
+    def is_full(self, connection: Connection) -> bool:
+        """Whether a connection that begins is one too many."""
+        return list(self._connections).index(connection) >= self._most
+
+    def cancel(self, process: int, secret: bytes) -> None:
+        """Stop what the connection with this key is doing; a wrong key does nothing."""
+        for connection in list(self._connections):
+            if connection.process == process and hmac.compare_digest(connection.secret, secret):
+                connection.cancel()
+
+    async def work(self, work: Callable[[], T], stop: threading.Event, check: Callable[[], None]) -> T:
+        """Run something in a thread of the pool, until it ends or `stop` is set."""
+
+        def run() -> T:
+            if stop.is_set():
+                raise WireError("57014", "Cancelled before it began; nothing was spent.")
+            check()
+            with stoppable(stop):
+                return work()
+
+        return await asyncio.get_running_loop().run_in_executor(self._pool, run)
+
+    def catalog_of(self, session: Session, database: str) -> Callable[[], Catalog]:
+        """What gives the catalog of a session's tables, which sessions over the same tables share."""
+
+        def catalog() -> Catalog:
+            tables = session.tables
+            key = (database, id(tables))
+            with self._lock:
+                if key not in self._catalogs:
+                    made = Catalog(database, list(tables.values()), Settings("").all())
+                    self._catalogs[key] = (tables, made)  # with the tables, so that their id stays theirs
+                    while len(self._catalogs) > _CATALOGS:
+                        self._catalogs.popitem(last=False)
+                self._catalogs.move_to_end(key)
+                return self._catalogs[key][1]
+
+        return catalog

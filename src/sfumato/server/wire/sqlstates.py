@@ -1,0 +1,118 @@
+"""Errors as PostgreSQL has them: a code of five characters, a message, a detail and a hint.
+
+The sentences are those of the command line. Nothing of the data is in them, since nothing of it is in ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sfumato import errors
+from sfumato._dataclasses import dataclass
+
+__all__ = ["STATES", "WireError", "fields_of", "unforeseen"]
+
+STATES: Mapping[type[errors.SfumatoError], str] = {
+    errors.SfumatoError: "58000",  # system error
+    errors.InvalidParameter: "22023",  # invalid parameter value
+    errors.UnknownName: "42704",  # undefined object
+    errors.InvalidValue: "22000",  # data exception
+    errors.UnsupportedLoss: "0A000",  # feature not supported
+    errors.NotCertified: "0A000",
+    errors.BudgetExceeded: "53400",  # configuration limit exceeded
+    errors.Spent: "55000",  # object not in prerequisite state
+    errors.QueryRefused: "0A000",
+    errors.SourceUnusable: "58030",  # I/O error
+    errors.CatalogUnusable: "F0000",  # configuration file error
+    errors.LedgerUnusable: "58030",
+    errors.LedgerTampered: "XX001",  # data corrupted
+    errors.LedgerMismatch: "55000",
+    errors.AccessDenied: "42501",  # insufficient privilege
+    errors.LoginFailed: "28P01",  # invalid password
+    errors.EngineFailed: "58000",
+    errors.TimedOut: "57014",  # query canceled
+    errors.Cancelled: "57014",
+    errors.MissingExtra: "58000",
+}
+"""The code of each class of our errors."""
+
+_PHRASES = {
+    "There is no table": "42P01",
+    "There is no column": "42703",
+    "has no declared column": "42703",
+    "There is no function": "42883",
+    "There is no query": "42601",
+    "There are several statements": "42601",
+    "The text cannot be read": "42601",
+    "Only SELECT is supported": "42601",
+}
+"""The codes of refusals that PostgreSQL has others for than of what is not supported."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    state: str
+    message: str
+    detail: str = ""
+    hint: str = ""
+    severity: str = "ERROR"
+
+
+class WireError(Exception):
+    """An error that is told to the client as it is.
+
+    Attributes:
+        state: PostgreSQL's code of it.
+        fatal: Whether the connection ends with it.
+    """
+
+    def __init__(
+        self, state: str, message: str, *, detail: str = "", hint: str = "", fatal: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.state, self.fatal = state, fatal
+        self._said = _Said(state, message, detail, hint, "FATAL" if fatal else "ERROR")
+
+    def fields(self) -> dict[str, str]:
+        """Its fields, by PostgreSQL's letters."""
+        return _letters(self._said)
+
+
+def fields_of(error: BaseException) -> dict[str, str]:
+    """What is told about an error, by PostgreSQL's letters.
+
+    Of one that nobody foresaw only the class is told: its text may hold data.
+    """
+    if isinstance(error, WireError):
+        return error.fields()
+    if isinstance(error, errors.SfumatoError):
+        return _letters(_of(error))
+    return _letters(unforeseen(error))
+
+
+def _of(error: errors.SfumatoError) -> _Said:
+    state = next(STATES[kind] for kind in type(error).__mro__ if kind in STATES)
+    detail = f"Sfumato's code of this error is {error.code}."
+    if isinstance(error, errors.QueryRefused) and not error.shell:
+        state = next((_PHRASES[words] for words in _PHRASES if words in error.reason), state)
+        return _Said(state, error.reason, detail, error.fix)
+    return _Said(state, error.shell or str(error), detail)
+
+
+def unforeseen(error: BaseException) -> _Said:
+    """What is said of an error that is not ours."""
+    return _Said(
+        "XX000",
+        f"A {type(error).__name__[:40]} that nobody foresaw; its text is withheld, since it might hold data.",
+    )
+
+
+def _letters(said: _Said) -> dict[str, str]:
+    return {
+        "S": said.severity,
+        "V": said.severity,
+        "C": said.state,
+        "M": said.message,
+        "D": said.detail,
+        "H": said.hint,
+    }

@@ -1,0 +1,180 @@
+"""A text of statements cut into single ones, and what kind each is.
+
+Only cutting and sorting happens here. What a SELECT means is decided by whoever answers it: the catalog, or
+the session, which reads the text anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+from sfumato._dataclasses import dataclass
+from sfumato.server.wire.sqlstates import WireError
+from sfumato.sql.refusals import statement
+
+__all__ = ["Kind", "Statement", "statements"]
+
+Kind: TypeAlias = Literal[
+    "empty", "set", "show", "reset", "begin", "commit", "rollback", "keep", "forget", "explain", "select"
+]
+
+_MOST = 100
+
+# What a semicolon may be inside of: texts, names, comments, and PostgreSQL's texts between $ signs.
+_OPAQUE = re.compile(
+    r"""
+    [eE]'(?:[^'\\]|\\.|'')*(?:'|$) | '(?:[^']|'')*(?:'|$) | "(?:[^"]|"")*(?:"|$) | --[^\n]*
+    | /\*.*?(?:\*/|$) | \$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?(?:\$(?P=tag)\$|$) | ;
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_LEAD = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_]+")
+_VALUE = r"(?P<value>.*)"
+_NAME = r"(?P<name>\"[^\"]+\"|[\w.]+)"
+_SET = re.compile(
+    rf"SET\s+(?:(?P<scope>SESSION|LOCAL)\s+)?(?:{_NAME}\s*(?:=|\s+TO\s+)|(?P<words>TIME\s+ZONE|NAMES)\s+)"
+    rf"\s*{_VALUE}$",
+    re.IGNORECASE | re.DOTALL,
+)
+_TRANSACTION = re.compile(r"SET\s+(?:SESSION\s+CHARACTERISTICS|TRANSACTION|CONSTRAINTS)\b", re.IGNORECASE)
+_SHOW = re.compile(
+    rf"(?:SHOW|RESET)\s+(?:(?P<words>TIME\s+ZONE|TRANSACTION\s+ISOLATION\s+LEVEL)|{_NAME})\s*$", re.IGNORECASE
+)
+_FORGET = re.compile(r"DEALLOCATE\s+(?:PREPARE\s+)?(?P<name>\"[^\"]+\"|\w+)\s*$", re.IGNORECASE)
+_BACK_TO = re.compile(r"ROLLBACK\s+(?:WORK\s+|TRANSACTION\s+)?TO\b", re.IGNORECASE)
+
+_KINDS: dict[str, Kind] = {
+    "begin": "begin",
+    "start": "begin",
+    "commit": "commit",
+    "end": "commit",
+    "rollback": "rollback",
+    "abort": "rollback",
+    "savepoint": "keep",
+    "release": "keep",
+    "unlisten": "keep",
+    "close": "keep",
+    "discard": "forget",
+    "explain": "explain",
+    "select": "select",
+    "with": "select",
+    "values": "select",
+    "table": "select",
+    "from": "select",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement.
+
+    Attributes:
+        kind: What it does.
+        text: It, without the semicolon.
+        name: Of the setting, or of the prepared statement that is forgotten; empty: of all.
+        value: What the setting is set to; None: what it was in the beginning.
+        local: Whether that is for the transaction alone.
+        tag: What the client is told when it is done.
+    """
+
+    kind: Kind
+    text: str
+    name: str = ""
+    value: str | None = None
+    local: bool = False
+    tag: str = ""
+
+
+def statements(text: str) -> list[Statement]:
+    """The statements of a text, in order; one empty one if there is nothing in it.
+
+    Raises:
+        QueryRefused: if one is of a kind that is not supported.
+        WireError: if one cannot be read, or there are too many.
+    """
+    parts = [part for part in _parts(text) if _LEAD.fullmatch(part) is None]
+    if len(parts) > _MOST:
+        raise WireError("54001", f"There are more than {_MOST} statements.", hint="Send them one by one.")
+    return [_sorted(part) for part in parts] or [Statement("empty", "")]
+
+
+def _parts(text: str) -> Iterator[str]:
+    begin = 0
+    for match in _OPAQUE.finditer(text):
+        if match.group() == ";":
+            yield text[begin : match.start()]
+            begin = match.end()
+    yield text[begin:]
+
+
+def _sorted(text: str) -> Statement:
+    lead = _LEAD.match(text)
+    bare = text[lead.end() if lead else 0 :].strip()
+    found = _WORD.match(bare)
+    word = found.group().lower() if found else ""
+    if bare.startswith("("):
+        return Statement("select", text)
+    if word == "set":
+        return _set(bare)
+    if word in ("show", "reset"):
+        match = _SHOW.match(bare)
+        if match is None:
+            raise WireError("42601", f"{word.upper()} takes the name of one setting, or ALL.")
+        name = _plain(match["words"] or match["name"])
+        tag = word.upper()
+        return Statement("show" if word == "show" else "reset", bare, name=name, tag=tag)
+    if word == "deallocate":
+        match = _FORGET.match(bare)
+        if match is None:
+            raise WireError("42601", "DEALLOCATE takes the name of one prepared statement, or ALL.")
+        name = _plain(match["name"])
+        every = name.lower() == "all"
+        return Statement("forget", bare, name="" if every else name, tag=f"DEALLOCATE{' ALL' * every}")
+    if word not in _KINDS:
+        raise statement(word or bare[:20])
+    kind: Kind = "keep" if _BACK_TO.match(bare) else _KINDS[word]
+    return Statement(kind, bare if kind == "explain" else text, tag=_tag(word, bare))
+
+
+def _tag(word: str, bare: str) -> str:
+    if word == "start":
+        return "START TRANSACTION"
+    if word == "discard":
+        return f"DISCARD {bare.split()[-1].upper()[:20]}"
+    if word == "close":
+        return "CLOSE CURSOR"
+    return {"end": "COMMIT", "abort": "ROLLBACK"}.get(word, word.upper())
+
+
+def _set(bare: str) -> Statement:
+    if _TRANSACTION.match(bare):
+        return Statement("keep", bare, tag="SET")
+    match = _SET.match(bare)
+    if match is None:
+        raise WireError(
+            "42601", "SET takes a name and a value.", hint="As in SET sfumato.epsilon = 0.1; or SHOW ALL."
+        )
+    value = match["value"].strip()
+    if not value:
+        raise WireError("42601", "SET lacks a value.", hint="As in SET sfumato.epsilon = 0.1.")
+    return Statement(
+        "set",
+        bare,
+        name=_plain(match["words"] or match["name"]),
+        value=None if value.upper() == "DEFAULT" else _unquoted(value),
+        local=(match["scope"] or "").upper() == "LOCAL",
+        tag="SET",
+    )
+
+
+def _plain(name: str) -> str:
+    return name[1:-1] if name.startswith('"') else " ".join(name.lower().split())
+
+
+def _unquoted(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+        return value[1:-1].replace(value[0] * 2, value[0])
+    return value

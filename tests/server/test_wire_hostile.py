@@ -1,0 +1,213 @@
+"""Bytes that no client sends: none crashes the front, none is charged, each gets a proper answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import struct
+from typing import Any
+
+import pytest
+
+import sfumato as sf
+from sfumato.server.wire import Front, messages
+from sfumato.server.wire.connection import Connection
+from sfumato.server.wire.messages import ProtocolViolation
+
+CASES = 2000
+_ANSWERS = set(b"RSKZTtDCEN123nsIv")
+
+
+class _Anyone:
+    """A login that takes every proof."""
+
+    def first(self, client_first: str) -> str:
+        return "r=x,s=eA==,i=4096"
+
+    def final(self, client_final: str) -> str:
+        return "v=eA=="
+
+
+class _Writer:
+    """Keeps what is written, in place of a socket."""
+
+    def __init__(self) -> None:
+        self.sent = bytearray()
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+
+    async def drain(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    async def wait_closed(self) -> None: ...
+
+    def get_extra_info(self, name: str) -> Any:
+        return ("127.0.0.1", 1)
+
+
+def message(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack(">I", len(body) + 4) + body
+
+
+def text(value: str) -> bytes:
+    return value.encode() + b"\0"
+
+
+def started() -> bytes:
+    """The bytes of a connection that has logged in."""
+    body = struct.pack(">I", 3 << 16) + text("user") + text("ada") + text("database") + text("demo") + b"\0"
+    first = b"n,,n=,r=abc"
+    sasl = text("SCRAM-SHA-256") + struct.pack(">I", len(first)) + first
+    return struct.pack(">I", len(body) + 4) + body + message(b"p", sasl) + message(b"p", b"c=biws,r=x,p=eA==")
+
+
+def sound(chance: random.Random) -> bytes:
+    """One message as a client would send it."""
+    query = text("SELECT country, COUNT(*) AS n FROM visits WHERE age > $1 GROUP BY country")
+    return chance.choice(
+        [
+            message(b"Q", text("SELECT 1")),
+            message(b"Q", text("SELECT relname FROM pg_class; SHOW ALL; BEGIN")),
+            message(b"Q", query),
+            message(b"P", text("s") + query + struct.pack(">HI", 1, 23)),
+            message(b"B", text("") + text("s") + struct.pack(">HHHI", 1, 1, 1, 4) + b"\0\0\0\x1e" + b"\0\0"),
+            message(b"D", b"S" + text("s")),
+            message(b"D", b"P" + text("")),
+            message(b"E", text("") + struct.pack(">I", 5)),
+            message(b"C", b"P" + text("")),
+            message(b"H", b""),
+            message(b"S", b""),
+        ]
+    )
+
+
+def spoiled(chance: random.Random) -> bytes:
+    """A few messages, of which some bytes are wrong."""
+    data = bytearray(b"".join(sound(chance) for _ in range(chance.randint(1, 4))))
+    for _ in range(chance.randint(1, 6)):
+        at = chance.randrange(len(data))
+        match chance.randrange(5):
+            case 0:
+                data[at] = chance.randrange(256)
+            case 1:
+                del data[at : at + chance.randint(1, 8)]
+            case 2:
+                data[at:at] = chance.randbytes(chance.randint(1, 8))
+            case 3:
+                data[at : at + 4] = struct.pack(">i", chance.choice([-1, 0, 3, 2**31 - 1, 70_000, -(2**31)]))
+            case 4:
+                data += chance.randbytes(chance.randint(1, 40))
+        if not data:
+            return b"\0"
+    return bytes(data)
+
+
+def answers(sent: bytes) -> list[tuple[int, bytes]]:
+    """What was sent, cut into messages; fails if it is no sequence of them."""
+    found, at = [], 0
+    while at < len(sent):
+        kind, length = sent[at], struct.unpack(">I", sent[at + 1 : at + 5])[0]
+        assert kind in _ANSWERS
+        found.append((kind, sent[at + 5 : at + 1 + length]))
+        at += 1 + length
+    assert at == len(sent)
+    return found
+
+
+def states(sent: bytes) -> set[str]:
+    """The codes of the errors among it."""
+    parts = [part for kind, body in answers(sent) if kind == ord("E") for part in body.split(b"\0")]
+    return {part[1:].decode() for part in parts if part[:1] == b"C"}
+
+
+@pytest.fixture
+def open_front(steward: sf.Session) -> Front:
+    return Front(
+        lambda login, database: steward.as_analyst("ada"),
+        lambda user, address, binding: _Anyone(),
+        plain=True,
+    )
+
+
+async def talk(front: Front, data: bytes) -> bytes:
+    reader, writer = asyncio.StreamReader(), _Writer()
+    reader.feed_data(data)
+    reader.feed_eof()
+    connection = Connection(front, reader, writer)  # type: ignore[arg-type]
+    front._connections[connection] = asyncio.current_task()  # type: ignore[assignment]
+    await asyncio.wait_for(connection.serve(), 20)
+    return bytes(writer.sent)
+
+
+def test_malformed_messages_get_an_error_and_cost_nothing(open_front: Front, steward: sf.Session) -> None:
+    chance = random.Random(24)
+    before = steward.balance().remaining
+
+    async def all_of_them() -> set[str]:
+        seen: set[str] = set()
+        for _ in range(CASES // 2):
+            seen |= states(await talk(open_front, started() + spoiled(chance)))
+        for _ in range(CASES // 4):
+            begun = bytearray(started())
+            for _ in range(chance.randint(1, 4)):
+                begun[chance.randrange(len(begun))] = chance.randrange(256)
+            seen |= states(await talk(open_front, bytes(begun)))
+        for _ in range(CASES // 4):
+            seen |= states(await talk(open_front, chance.randbytes(chance.randint(1, 60))))
+        ending = await talk(open_front, started() + message(b"Q", text("SELECT 1")))
+        assert b"SELECT 1\0" in ending
+        await open_front.stop()
+        return seen
+
+    seen = asyncio.run(all_of_them())
+    assert "08P01" in seen
+    assert "XX000" not in seen  # nothing that nobody foresaw
+    assert not open_front._connections
+    assert steward.balance().remaining == before
+
+
+def test_parsers_give_a_message_or_a_violation_whatever_the_bytes() -> None:
+    chance = random.Random(25)
+    kinds = b"QPBDECSHXpz"
+    for _ in range(5 * CASES):
+        body = chance.randbytes(chance.randint(0, 30))
+        for parse in (
+            lambda body=body: messages.first_message(body),
+            lambda body=body: messages.message(bytes([chance.choice(kinds)]), body),
+            lambda body=body: messages.length_of_first(body[:4].ljust(4, b"\0")),
+            lambda body=body: messages.length_of_message(body[:5].ljust(5, b"\0")),
+        ):
+            with contextlib.suppress(ProtocolViolation):
+                parse()
+
+
+def test_what_is_too_long_is_refused_before_it_is_read(open_front: Front) -> None:
+    async def tries() -> list[bytes]:
+        start = struct.pack(">I", messages.LARGEST_STARTUP + 1)
+        query = started() + b"Q" + struct.pack(">I", messages.LARGEST + 1)
+        login = started().partition(b"p\0")[0] + b"p" + struct.pack(">I", messages.LARGEST_LOGIN + 1)
+        found = [await talk(open_front, data) for data in (start, query, login)]
+        await open_front.stop()
+        return found
+
+    for sent in asyncio.run(tries()):
+        assert "08P01" in states(sent)
+
+
+def test_bytes_before_the_handshake_of_tls_are_never_read_after_it(
+    steward: sf.Session, tmp_path: Any
+) -> None:
+    import wire
+
+    context, _ = wire.self_signed(tmp_path)
+    made = Front(lambda login, database: steward, lambda user, address, binding: _Anyone(), tls=context)
+
+    async def smuggle() -> bytes:
+        sent = await talk(made, struct.pack(">II", 8, 80877103) + started())
+        await made.stop()
+        return sent
+
+    assert states(asyncio.run(smuggle())) == {"08P01"}
