@@ -5,11 +5,13 @@ import contextlib
 import numpy as np
 import pytest
 from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 
 from deep import made, torch
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.learn.torch import descent, private
 
+pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
 SETTINGS = {"epsilon": 1, "delta": 1e-5, "size": 20, "batch": 20, "steps": 3}
 
 
@@ -194,3 +196,35 @@ def test_a_model_that_mixes_records_in_training_is_refused():
         _run(_Running(True))
     _run(_Running(True).eval())
     _run(nn.Sequential(nn.Dropout(0.5), nn.Linear(7, 4)))
+
+
+class _Own(nn.LSTM):
+    """A recurrent layer that may compute something else than the one that is known."""
+
+
+class _Sequence(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = _Own(7, 4, batch_first=True)
+
+    def forward(self, x):
+        return self.layer(x[:, None])[0][:, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: nn.Sequential(nn.LazyLinear(4)), "Lazy layers"),
+        (lambda: nn.Linear(7, 4).requires_grad_(False), "no parameters that are trained"),
+        (nn.Flatten, "no parameters that are trained"),
+        (lambda: weight_norm(nn.Linear(7, 4)), "remove_parametrizations"),
+        (_Sequence, "_Own cannot be run for each record"),
+    ],
+    ids=["lazy", "frozen", "none", "weight-norm", "subclass"],
+)
+def test_models_that_cannot_be_trained_are_refused_in_a_sentence(make, words):
+    given, target = torch.randn(6, 7), torch.zeros(6).long()
+    model, some = make(), nn.Parameter(torch.zeros(1))
+    held = [*model.parameters()] or [some]
+    with pytest.raises(InvalidParameter, match=words):
+        private(model, torch.optim.SGD(held, 0.1), (given, target), **SETTINGS)

@@ -16,7 +16,7 @@ from torch.func import functional_call
 from sfumato.errors import InvalidParameter
 from sfumato.learn.federated import Guarantee
 from sfumato.learn.torch.descent import Descent
-from sfumato.learn.torch.forgetting import forgetting
+from sfumato.learn.torch.forgetting import check_model, forgetting
 from sfumato.learn.torch.law import DISTANCE
 from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.paying import Payer
@@ -85,6 +85,7 @@ def federated(
     Returns:
         The run. Nothing is debited or read before its first step, which is a round.
     """
+    check_model(model)
     many, expected = as_integer(size, "size"), as_integer(batch, "batch")
     price = positive(epsilon, "epsilon"), probability(delta, "delta")
     if not 0 < local_rate < math.inf:

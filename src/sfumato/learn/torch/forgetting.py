@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import nn
+from torch.nn.utils.parametrize import ParametrizationList
 
 from sfumato.errors import InvalidParameter
 
-__all__ = ["Built", "check_optimizer", "forgetting"]
+__all__ = ["Built", "check_model", "check_optimizer", "forgetting"]
 
 Tensor: TypeAlias = torch.Tensor
 _OWN = frozenset(vars(nn.Module()))  # what every module has
@@ -82,6 +83,29 @@ def _parts(model: nn.Module) -> list[Any]:
     for each in model.parameters():
         parts += (each, each.requires_grad)
     return parts
+
+
+def check_model(model: nn.Module) -> None:
+    """Refuses models of which it is not known what is trained.
+
+    Raises:
+        InvalidParameter: if nothing is, or some parameters have no values yet, or are made of others.
+    """
+    parameters = list(model.parameters())
+    if any(nn.parameter.is_lazy(each) for each in parameters):
+        raise InvalidParameter(
+            "Lazy layers have no parameters before they are called: call the model once on made-up records."
+        )
+    if not any(each.requires_grad for each in parameters):
+        raise InvalidParameter(
+            "The model has no parameters that are trained: requires_grad_() says which are."
+        )
+    for name, layer in model.named_modules():
+        if isinstance(layer, ParametrizationList) and any(each.requires_grad for each in layer.parameters()):
+            raise InvalidParameter(
+                f"The weights of {name.split('.parametrizations')[0]!r} are made of others, such as by "
+                "weight_norm: take that off with torch.nn.utils.parametrize.remove_parametrizations."
+            )
 
 
 def check_optimizer(optimizer: torch.optim.Optimizer) -> None:

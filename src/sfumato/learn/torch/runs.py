@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from sfumato.errors import AccessDenied, InvalidParameter, LedgerMismatch
 from sfumato.learn.torch.cards import RunCard, card_of
 from sfumato.learn.torch.descent import Descent
+from sfumato.learn.torch.forgetting import check_model
 from sfumato.learn.torch.law import DISTANCE
 from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.paying import Payer, all_taken
@@ -110,6 +111,7 @@ def private(
     """
     if isinstance(model, DistributedDataParallel):
         model, group = model.module, model.process_group if group is None else group
+    check_model(model)
     many, expected = as_integer(size, "size"), as_integer(batch, "batch")
     sampler = sampler_of(sampling, many, expected, epochs, steps)
     count = sampler.steps

@@ -10,6 +10,7 @@ from torch import nn
 from torch.func import functional_call, grad, vjp, vmap
 from torch.utils._pytree import tree_flatten
 
+from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.forms import Form, Stored
 from sfumato.learn.torch.tape import Tape
 
@@ -64,7 +65,13 @@ def gradients_of_unknown(
         wanted = [_back(*each) for each in zip(outs, call.shown_axes, several_out, strict=True)]
         return back(wanted)[0]  # type: ignore[no-any-return]
 
-    made = vmap(of_one)(ends, tensors)
+    try:
+        made = vmap(of_one)(ends, tensors)
+    except RuntimeError as error:
+        raise InvalidParameter(
+            f"{type(layer).__name__} cannot be run for each record by itself (vmap): freeze it, or put "
+            "layers that are known in its place."
+        ) from error
     return {name: Stored(each) for name, each in made.items()}
 
 
