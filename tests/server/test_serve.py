@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import httpx
+import psycopg
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -28,14 +29,14 @@ def begun(*arguments):
     lines = []
     for line in process.stdout:
         lines.append(line.rstrip())
-        if line.startswith("serving "):
+        if line.startswith("serving http"):
             break
     return process, lines
 
 
 @pytest.fixture(scope="module")
 def demo():
-    process, lines = begun("--demo", "--no-browser", "--port", "0")
+    process, lines = begun("--demo", "--no-browser", "--port", "0", "--pg-port", "0")
     yield lines
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0
@@ -59,7 +60,7 @@ def asked(where, who, path, **more):
 
 @pytest.mark.slow
 def test_the_demonstration_has_a_token_for_each_role(demo):
-    told = [re.fullmatch(r"token (\w+) (analyst|steward|auditor) (sfu_\S+)", line) for line in demo[:-1]]
+    told = [re.fullmatch(r"token (\w+) (analyst|steward|auditor) (sfu_\S+)", line) for line in demo[:-2]]
     assert all(told)
     assert [each[2] for each in told].count("analyst") == 3
     assert {each[2] for each in told} == {"analyst", "steward", "auditor"}
@@ -84,6 +85,27 @@ def test_analysts_ask_in_their_own_names_within_one_budget(demo, where):
         each for each in asked(where, token(demo, "omar"), "/api/receipts").json() if each["kind"] == "debit"
     ]
     assert {"ada", "ben", "chloe"} <= {each["analyst"] for each in debits}
+
+
+@pytest.mark.slow
+def test_a_client_of_postgresql_asks_by_the_same_token_from_the_same_budget(demo, where):
+    address = demo[-2].removeprefix("serving ")
+    assert address.endswith("/demo")
+    before = asked(where, token(demo, "ben"), "/api/datasets/visits/balance").json()["left"]["epsilon"]
+    with psycopg.connect(address, user="ben", password=token(demo, "ben"), autocommit=True) as connection:
+        with pytest.raises(psycopg.Error, match="epsilon"):
+            connection.execute("SELECT COUNT(*) AS n FROM visits")  # no price, no answer
+        connection.execute("SET sfumato.epsilon = 0.25")
+        (count,) = connection.execute("SELECT COUNT(*) AS n FROM visits").fetchone()
+    after = asked(where, token(demo, "ben"), "/api/datasets/visits/balance").json()["left"]["epsilon"]
+    assert 10_000 < count < 30_000
+    assert before - after == pytest.approx(0.25)
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(address, user="ada", password=token(demo, "ben"))
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(address.replace("/demo", "/other"), user="ben", password=token(demo, "ben"))
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(address, user="omar", password=token(demo, "omar"))
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ COMMANDS = {
     ),
     "serve": (
         "serve",
-        "Serve the tables to analysts with tokens, over HTTP.",
+        "Serve the tables to analysts with tokens, over HTTP and to PostgreSQL's clients.",
     ),
     "explain": ("words", "What an epsilon means: what an attacker could learn."),
     "functions": ("listing", "Which SQL functions a question may use."),

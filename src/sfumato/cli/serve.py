@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 _LOCAL = "127.0.0.1"
+_DATABASE, _DEMO = "sfumato", "demo"
 
 
 @reported
@@ -37,6 +38,10 @@ def serve(
     ] = False,
     host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = _LOCAL,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port of HTTP.")] = 8430,
+    pg_port: Annotated[
+        int | None,
+        typer.Option("--pg-port", min=0, max=65535, help="A port for PostgreSQL's clients; else none."),
+    ] = None,
     certificate: Annotated[
         Path | None, typer.Option("--certificate", metavar="FILE", help="For TLS: a certificate, PEM.")
     ] = None,
@@ -49,30 +54,33 @@ def serve(
     config: ConfigOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Serve the tables to analysts with tokens, over HTTP."""
+    """Serve the tables to analysts with tokens, over HTTP and to PostgreSQL's clients."""
     acting()
     _check_extra()
+    from sfumato.server.doors import http_front, started, wire_front
     from sfumato.server.running import bound, tls_context
-
-    tls = _tls(host, certificate, key)
-    if tls is not None:
-        tls_context(*tls)
-    listening = bound(host, port)
-    try:
-        with _house_of(demo, config) as (house, accounts, made):
-            address = listening.getsockname()
-            where = f"{'http' if tls is None else 'https'}://{address[0]}:{address[1]}"
-            _run(house, accounts, listening, tls, lambda: _say_begun(where, accounts, made, json_=json_))
-    finally:
-        listening.close()
-
-
-def _run(house: House, accounts: Accounts, listening: object, tls: object, ready: Callable[[], None]) -> None:
-    from sfumato.server.http.app import make_app
     from sfumato.server.running import serve as run
 
-    app = make_app(house, lambda token, address: accounts.check(token, address=address))
-    run(app, listening, tls=tls, ready=ready)  # type: ignore[arg-type]
+    files = _tls(host, certificate, key)
+    context = None if files is None else tls_context(*files)
+    with closing(bound(host, port)) as listening, _house_of(demo, config) as (house, accounts, made):
+        tls = None if context is None or files is None else (context, files[0])
+        front = None if pg_port is None else wire_front(house, accounts, _DEMO if demo else _DATABASE, tls)
+
+        def ready() -> None:
+            own = listening.getsockname()[1]
+            where = {"http": f"{'http' if tls is None else 'https'}://{_written(host)}:{own}"}
+            if front is not None:
+                name = _DEMO if demo else _DATABASE
+                where["postgresql"] = f"postgresql://{_written(host)}:{front.port}/{name}"
+            _say_begun(where, accounts, made, json_=json_)
+
+        beside = None if front is None or pg_port is None else started(front, host, pg_port)
+        run(http_front(house, accounts), listening, tls=files, beside=beside, ready=ready)
+
+
+def _written(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 @contextmanager
@@ -105,14 +113,15 @@ def _opened(catalog: Catalog) -> Iterator[tuple[House, Accounts]]:
             accounts.close()
 
 
-def _say_begun(where: str, accounts: Accounts, made: list[Made], *, json_: bool) -> None:
+def _say_begun(where: dict[str, str], accounts: Accounts, made: list[Made], *, json_: bool) -> None:
     if json_:
         tokens = [dict(zip(("name", "role", "token"), each, strict=True)) for each in made]
         emit_json({"serving": where, "tokens": tokens})
         return
     for name, role, token in made:
         say(f"token {name} {role.value} {token}")
-    say(f"serving {where}")
+    for address in reversed(where.values()):
+        say(f"serving {address}")
     if not accounts.list():
         paragraph("There are no accounts yet: sfumato account add NAME, then sfumato account token NAME.")
 

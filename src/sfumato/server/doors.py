@@ -1,0 +1,68 @@
+"""The two fronts of a house, made for its accounts."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sfumato.errors import AccessDenied
+from sfumato.server.access import Accounts, Act, Login, end_point
+from sfumato.server.house import House
+from sfumato.server.http.app import make_app
+from sfumato.server.http.guard import App
+from sfumato.server.wire.front import Front
+from sfumato.session import Session
+
+__all__ = ["http_front", "started", "wire_front"]
+
+
+def http_front(house: House, accounts: Accounts) -> App:
+    """The HTTP front."""
+    return make_app(house, lambda token, address: accounts.check(token, address=address))
+
+
+def wire_front(
+    house: House, accounts: Accounts, database: str, tls: tuple[ssl.SSLContext, Path] | None = None
+) -> Front:
+    """The front for PostgreSQL's clients.
+
+    Args:
+        house: What is asked.
+        accounts: Who may log in.
+        database: The name that clients connect to.
+        tls: What speaks TLS, and the file of its certificate; None: for this machine alone.
+    """
+
+    def session_of(login: Login, name: str) -> Session:
+        if name != database:
+            raise AccessDenied(f"There is no such database: connect to {database}.")
+        assert login.account is not None
+        login.account.needs(Act.SPEND)
+        return house.session(login.account.name)
+
+    return Front(
+        session_of,
+        lambda user, address, binding: accounts.login(user, address=address, binding=binding),
+        check=lambda login: accounts.current(login.token),
+        tls=None if tls is None else tls[0],
+        binding=None if tls is None else end_point(ssl.PEM_cert_to_DER_cert(_first(tls[1]))),
+        plain=tls is None,
+    )
+
+
+def _first(certificate: Path) -> str:
+    """The server's own certificate, where the file has those of its issuers, too."""
+    end = "-----END CERTIFICATE-----"
+    return certificate.read_text(encoding="ascii").partition(end)[0] + end
+
+
+@asynccontextmanager
+async def started(front: Front, host: str, port: int) -> AsyncIterator[None]:
+    """A front that takes connections until the end; statements that have begun are ended first."""
+    await front.start(host, port)
+    try:
+        yield
+    finally:
+        await front.stop()
