@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import os
 import signal
+import socket
 import ssl
+import struct
 import threading
 import time
 from pathlib import Path
@@ -329,3 +332,22 @@ def test_a_port_in_use_is_said_in_a_sentence(front: Front, steward: sf.Session) 
     taken = f"Port {front.port} of 127.0.0.1 cannot be listened on"
     with pytest.raises(InvalidParameter, match=taken), wire.serving(made, port=front.port):
         pass
+
+
+def test_a_client_that_reads_nothing_is_let_go(steward: sf.Session, verifiers: dict) -> None:
+    made = Front(
+        lambda login, database: steward.as_analyst("ada"),
+        lambda user, address, binding: Exchange(verifiers[user], binding=binding),
+        plain=True,
+        message_seconds=0.5,
+    )
+    long = b"SELECT repeat('x', 10000) FROM generate_series(1, 5000)\0"
+    with wire.serving(made), connect(made, autocommit=True) as connection:
+        raw = socket.socket(fileno=os.dup(connection.fileno()))
+        raw.sendall(b"Q" + struct.pack(">I", len(long) + 4) + long)
+        for _ in range(100):
+            time.sleep(0.1)
+            if not made._connections:
+                break
+        raw.close()
+        assert not made._connections

@@ -77,7 +77,9 @@ class Connection:
         except (_Ended, ConnectionError, asyncio.IncompleteReadError):
             pass
         except TimeoutError:
-            await self._last(WireError("57P05", "The client was silent for too long.", fatal=True))
+            await self._last(
+                WireError("57P05", "The client was silent for too long, or read too slowly.", fatal=True)
+            )
         except asyncio.CancelledError:
             await self._last(WireError("57P01", "The server is shutting down.", fatal=True))
         except ProtocolViolation as error:
@@ -87,9 +89,12 @@ class Connection:
         finally:
             self._front.left(self)
             self._writer.close()
-            with contextlib.suppress(Exception):
+            try:
                 async with asyncio.timeout(1):
                     await self._writer.wait_closed()
+            except Exception:  # a client that reads nothing must not keep what waits for it
+                with contextlib.suppress(Exception):
+                    self._writer.transport.abort()
 
     async def _last(self, error: BaseException) -> None:
         """Say why it ends."""
@@ -100,7 +105,12 @@ class Connection:
 
     async def _send(self, data: bytes) -> None:
         self._writer.write(data)
-        await self._writer.drain()
+        await self._drained()
+
+    async def _drained(self) -> None:
+        """Wait for a client that reads slowly, but not for ever."""
+        async with asyncio.timeout(self._front.message_seconds):
+            await self._writer.drain()
 
     # The beginning.
 
@@ -191,8 +201,8 @@ class Connection:
                     async for part in self._extended.answer(message):
                         self._writer.write(part)
                         if len(part) > _FULL:
-                            await self._writer.drain()
-                except (ConnectionError, asyncio.CancelledError):
+                            await self._drained()
+                except (ConnectionError, TimeoutError, asyncio.CancelledError):
                     raise
                 except Exception as error:
                     await self._failed(error)
@@ -208,7 +218,7 @@ class Connection:
         try:
             for statement in await self._work(lambda: statements(text)):
                 await self._one(statement)
-        except (ConnectionError, asyncio.CancelledError):
+        except (ConnectionError, TimeoutError, asyncio.CancelledError):
             raise
         except Exception as error:
             await self._failed(error)
