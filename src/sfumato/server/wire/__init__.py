@@ -1,9 +1,8 @@
 """The session behind PostgreSQL's wire protocol: `psql`, drivers and dashboards ask private questions.
 
-It is written here, over asyncio and the standard library, since no library does what it must. `riffq` (over
-Rust's `pgwire`) and `buenavista` take the password itself, in the clear, and check it in Python: a login by
-SCRAM against verifiers that we keep, limits before a message is read, and errors with all their fields are
-not to be had from them. What is needed of version 3 of the protocol is a few hundred lines.
+It is written here, over asyncio and the standard library: what is needed of version 3 of the protocol is a
+few hundred lines, and a login by SCRAM against verifiers that we keep, limits that hold before a message is
+read, and errors with all their fields have to be ours.
 
 | module | what it is |
 | --- | --- |
