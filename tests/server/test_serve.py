@@ -1,7 +1,6 @@
 """`sfumato serve`: a real process, its lines, its end; and what keeps it from beginning."""
 
 import datetime
-import os
 import re
 import signal
 import socket
@@ -16,6 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from commands import invoke
+from sfumato.cli import app
 from sfumato.errors import InvalidParameter
 from sfumato.server.running import bound, tls_context
 
@@ -123,7 +124,7 @@ def test_a_port_that_is_in_use_is_said(cli_run):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         done = cli_run("--demo", "--port", str(taken.getsockname()[1]))
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "is in use" in done.stderr
 
 
@@ -135,18 +136,18 @@ def test_what_keeps_a_server_from_beginning_is_said(cli_run):
         (["--config", "nothing.toml"], "nothing.toml"),
     ):
         done = cli_run(*arguments, "--port", "0")
-        assert done.returncode == 2, arguments
+        assert done.exit_code == 2, arguments
         assert said in done.stderr
-    assert cli_run("--demo", "--port", "0", SFUMATO_ANALYST="ada").returncode == 2
+    assert cli_run("--demo", "--port", "0", SFUMATO_ANALYST="ada").exit_code == 2
 
 
 @pytest.fixture
-def cli_run(tmp_path):
+def cli_run(tmp_path, monkeypatch):
+    """Run the command in this process, up to where it would serve."""
+    monkeypatch.chdir(tmp_path)
+
     def run(*arguments, **environment):
-        command = [sys.executable, "-m", "sfumato", "serve", *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True, timeout=60
-        )
+        return invoke(app, ["serve", *arguments], env=environment)
 
     return run
 
