@@ -62,6 +62,14 @@ def test_json_has_the_keys_that_programs_rely_on(cli, hospital):
     )
 
 
+@pytest.mark.parametrize("written", ["19/20", " 0.95", "9.5e-1"])
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_every_way_to_write_a_confidence_gets_the_answer_that_was_paid(cli, hospital, written, form):
+    done = cli("query", BY_CITY, "--epsilon", "0.2", "--confidence", written, "--format", form)
+    assert done.code == 0
+    assert "Lyon" in done.out
+
+
 def test_what_was_paid_first_is_part_of_what_was_paid(cli, hospital):
     catalog = hospital / "sfumato.toml"
     catalog.write_text(catalog.read_text().replace("max_groups = 2", 'max_rows = "auto"'))

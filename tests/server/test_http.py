@@ -89,6 +89,13 @@ def test_an_answer_as_an_arrow_stream_has_its_intervals(ask):
     assert int(found.headers["sfumato-receipt"]) >= 1
 
 
+@pytest.mark.parametrize("accept", ["application/json", "application/vnd.apache.arrow.stream"])
+@pytest.mark.parametrize("number", ["19/20", " 0.95 ", "9.5e-1", "0.95000000000000000000001", 0.5])
+def test_every_way_to_write_a_number_gets_the_answer_that_was_paid(ask, number, accept):
+    body = {"sql": SQL, "epsilon": "1/3", "confidence": number}
+    assert ask("POST", "/api/release", json=body, headers={"Accept": accept}).status_code == 200
+
+
 def test_a_key_for_another_question_is_refused(ask, place):
     named = {"Idempotency-Key": "once"}
     body = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "0.1"}
@@ -212,6 +219,7 @@ def test_an_error_that_nobody_foresaw_is_told_without_its_text(monkeypatch, capl
         monkeypatch.setattr(place, "session", broken)
         found = ask("POST", "/api/quote", json={"sql": SQL, "epsilon": 1})
         assert found.status_code == 500
+        assert found.json()["error"]["code"] == "error"
         assert SECRET not in found.text + caplog.text
         assert "RuntimeError" in caplog.text
 

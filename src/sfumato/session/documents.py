@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sfumato._dataclasses import dataclass
-from sfumato.numeric.exact import Rational
+from sfumato.numeric.exact import Rational, as_fraction
 
 if TYPE_CHECKING:
     from sfumato.ledger import Balance
@@ -57,7 +57,7 @@ def document_of(release: Release, balance: Balance, confidence: Rational) -> dic
         "rows": [{name: values[row] for name, values in cells.values.items()} for row in rows],
         "errors": [{name: values[row] for name, values in cells.errors.items()} for row in rows],
         "covering": [{name: ends[row] for name, ends in cells.covering.items()} for row in rows],
-        "confidence": float(confidence),
+        "confidence": float(as_fraction(confidence, "confidence")),
         "paid": _paid(release),
         "free": release.free,
         "counted": dict(release.counted),

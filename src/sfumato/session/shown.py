@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato._dataclasses import dataclass
-from sfumato.numeric.exact import Rational
+from sfumato.numeric.exact import Rational, as_fraction
 from sfumato.plan.answers.estimate import Estimates
 from sfumato.plan.builder import FIGURES
 from sfumato.render import between, key, shown, with_bar
@@ -132,7 +132,7 @@ class Shown:
     @property
     def holds(self) -> str:
         """What the bars and bounds promise."""
-        often = f"{float(self.confidence) * 100:.6g}% of the time"
+        often = f"{float(as_fraction(self.confidence, 'confidence')) * 100:.6g}% of the time"
         fewer = ", less often for groups that HAVING or LIMIT chose by their noisy figures"
         fewer = fewer if self.estimates.chosen else ""
         numbers: Any = self.estimates.intervals

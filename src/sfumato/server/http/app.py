@@ -73,6 +73,7 @@ def make_app(house: House, known: Known, *, at_once: int = _AT_ONCE) -> App:
     app.add_exception_handler(SfumatoError, failures.on_error)
     app.add_exception_handler(RequestValidationError, failures.on_invalid)
     app.add_exception_handler(HTTPException, failures.on_missing)
+    app.add_exception_handler(Exception, failures.on_unforeseen)
     _Routes(house, at_once).add_to(app)
     return Guard(app, known)
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from sfumato.errors import SfumatoError
 
-__all__ = ["STATUS", "answered", "on_error", "on_invalid", "on_missing", "refusal", "unforeseen"]
+__all__ = ["STATUS", "answered", "on_error", "on_invalid", "on_missing", "on_unforeseen", "refusal"]
 
 _LOG = logging.getLogger("sfumato.server")
 
@@ -68,7 +68,7 @@ async def on_missing(_: Request, error: Exception) -> Response:
     )
 
 
-def unforeseen(error: Exception) -> Response:
+async def on_unforeseen(_: Request, error: Exception) -> Response:
     """Of anything else: its text may quote data, and stays here, unwritten."""
     where = error.__traceback__
     while where is not None and where.tb_next is not None:

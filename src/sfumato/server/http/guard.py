@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -12,7 +13,7 @@ from starlette.responses import Response
 
 from sfumato.errors import AccessDenied, TooManyTries
 from sfumato.server.access import Account
-from sfumato.server.http.failures import refusal, unforeseen
+from sfumato.server.http.failures import refusal
 
 __all__ = ["App", "Guard", "Known"]
 
@@ -59,7 +60,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        telling = _Telling(send)
+        telling = _with_headers(send)
         refused = await self._refused(scope)
         if refused is not None:
             await refused(scope, receive, telling)
@@ -73,12 +74,8 @@ class Guard:
         if body is None:
             await _too_large()(scope, receive, telling)
             return
-        try:
+        with suppress(Exception):  # it is answered, and ends here: a server would log its text
             await self._app(scope, _replayed(body, receive), telling)
-        except Exception as error:  # it ends here: a server would log its text
-            refused = unforeseen(error)
-            if not telling.begun:
-                await refused(scope, receive, telling)
 
     async def _refused(self, scope: Scope) -> Response | None:
         path, sent = scope["path"], dict(scope["headers"])
@@ -157,15 +154,12 @@ def _too_large() -> Response:
     return refusal(413, "too_large", f"A request may have {MOST_BYTES:,} bytes.", _CLOSE)
 
 
-class _Telling:
+def _with_headers(send: Send) -> Send:
     """Sends, with what browsers are told of every answer."""
 
-    def __init__(self, send: Send) -> None:
-        self._send, self.begun = send, False
-
-    async def __call__(self, message: MutableMapping[str, Any]) -> None:
-        """The next part of an answer."""
+    async def telling(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            self.begun = True
             message = {**message, "headers": [*message["headers"], *_HEADERS]}
-        await self._send(message)
+        await send(message)
+
+    return telling
