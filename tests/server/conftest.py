@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -13,6 +14,7 @@ import pytest
 
 import sfumato as sf
 import wire
+from lives import Nursery
 from postgres import running
 from sfumato.server.access import Accounts
 from sfumato.server.access.scram import Exchange, ScramVerifier
@@ -122,3 +124,23 @@ def front(steward: sf.Session, verifiers: dict[str, ScramVerifier]) -> Iterator[
     )
     with wire.serving(made):
         yield made
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    made = Nursery()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def until() -> Callable[..., None]:
+    """Looks again and again whether something holds, for so many seconds at most."""
+
+    def wait(holds: Callable[[], bool], *, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+    return wait

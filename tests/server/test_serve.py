@@ -41,7 +41,8 @@ def demo():
     yield lines
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0
-    process.stdout.close()
+    with process.stdout:
+        assert process.stdout.read() == ""
 
 
 @pytest.fixture

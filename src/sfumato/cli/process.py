@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-__all__ = ["all_is_loaded", "is_ours"]
+__all__ = ["all_is_loaded", "all_is_over", "is_ours"]
 
 _OURS = False
 
@@ -22,3 +22,9 @@ def all_is_loaded() -> None:
     """
     if _OURS:
         gc.freeze()
+
+
+def all_is_over() -> None:
+    """Say that our own process ends: what stayed is let go, for commands that load DuckDB before the rest."""
+    if _OURS:
+        gc.unfreeze()

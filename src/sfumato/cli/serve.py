@@ -15,6 +15,7 @@ from sfumato.cli.failures import reported
 from sfumato.cli.opening import acting, open_all, read_catalog
 from sfumato.cli.options import ConfigOption, JsonOption
 from sfumato.cli.output import emit_json, paragraph, say
+from sfumato.cli.process import all_is_over
 from sfumato.errors import InvalidParameter, MissingExtra
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def serve(
 
         beside = None if front is None or pg_port is None else started(front, host, pg_port)
         run(http_front(house, accounts), listening, tls=files, beside=beside, ready=ready)
+    all_is_over()
 
 
 def _written(host: str) -> str:
