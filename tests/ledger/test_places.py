@@ -284,7 +284,14 @@ def test_a_ledger_of_version_1_opens(tmp_path):
     with Ledger.open(path) as ledger:
         assert ledger.verify().ok
         kinds = {receipt.kind for receipt in ledger.entries()}
-        assert kinds == set(get_args(Kind)) - {"adopt", "block", "point", "read", "give"}  # which came later
+        assert kinds == set(get_args(Kind)) - {
+            "adopt",
+            "block",
+            "point",
+            "read",
+            "give",
+            "access",
+        }  # which came later
         balances = {dataset.name: ledger.balance(dataset.name) for dataset in ledger.datasets()}
         assert {name: balance.accountant for name, balance in balances.items()} == {
             "visits": "basic",

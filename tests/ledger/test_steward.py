@@ -232,3 +232,24 @@ def test_a_declaration_names_a_unit(wrong):
 def test_a_budget_must_be_one():
     with Ledger.open() as ledger, pytest.raises(InvalidParameter):
         ledger.register("visits", DECLARED, 1.0)
+
+
+def test_an_act_has_the_name_of_who_did_it(place):
+    with place.open() as ledger:
+        ledger.register("visits", DECLARED, Budget(1))
+        pay(ledger, analyst="ada")
+        steward = Steward(ledger, by="sofia")
+        steward.limit("visits", "ada", Budget("0.5"), reason="a project")
+        steward.allot("visits", {"bob": Budget("0.2")}, reason="a term")
+        steward.take_back("visits", reason="it is over")
+        steward.access("liv", "account added", role="analyst")
+        acts = [receipt for receipt in ledger.entries() if receipt.number > 3]
+        assert {act.memo["by"] for act in acts} == {"sofia"}
+        assert str(acts[-1]) == f"#{acts[-1].number} access for liv"
+        assert "by" not in Steward(ledger).revoke("visits", "ada", reason="done").memo
+        with pytest.raises(InvalidParameter, match="who acts"):
+            Steward(ledger).access("liv", "account added")
+        assert ledger.analysts("visits") == ["ada", "bob"]
+        assert ledger.verify().ok
+    with place.open() as ledger:
+        assert kinds(ledger)[-2:] == ["access", "revoke"]

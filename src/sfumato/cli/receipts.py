@@ -81,4 +81,7 @@ def _about(receipt: Receipt) -> str:
         each = None if limit is None else limit.get("each")
         span = "in all" if each is None else f"for each {span_of(each)}"
         text = f"{'none' if limit is None else exactly(Fraction(limit['epsilon']))} {span}: {text}"
-    return " ".join(text.split())
+    if receipt.kind == "access":
+        text = str(receipt.memo.get("act", ""))
+    by = receipt.memo.get("by") if receipt.kind != "debit" else None
+    return " ".join(f"{text} (by {by})".split() if by else text.split())

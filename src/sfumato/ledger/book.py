@@ -163,6 +163,12 @@ def _adopt(accounts: dict[str, Account], row: Row) -> None:
     accounts[row.dataset].adopted = True
 
 
+def _access(accounts: dict[str, Account], row: Row) -> None:
+    """Nothing is spent or allowed by it; what cannot say what was done, and by whom, is no such receipt."""
+    del accounts
+    _ = row.facts["act"], row.facts["by"]
+
+
 _EFFECTS = {
     "register": _register,
     "open": _open,
@@ -179,4 +185,5 @@ _EFFECTS = {
     "revoke": _revoke,
     "close": _close,
     "adopt": _adopt,
+    "access": _access,
 }

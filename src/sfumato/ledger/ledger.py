@@ -14,6 +14,7 @@ from sfumato.ledger.chain import text
 from sfumato.ledger.counter import Counter
 from sfumato.ledger.gates import refuse_unfit
 from sfumato.ledger.journal import Journal
+from sfumato.ledger.names import alike
 from sfumato.ledger.opening import Opened, Wish, opened
 from sfumato.ledger.receipt import Dataset
 from sfumato.ledger.rules import account_of, changes, distinct
@@ -90,6 +91,14 @@ class Ledger(Counter):
             return audit(parts.store, parts.chain, parts.anchor, parts.checkpoint, progress=progress)
         finally:
             parts.store.close()
+
+    def analysts(self, dataset: str) -> list[str]:
+        """Everybody whom a dataset's budget knows, each in one spelling, in the order they came in."""
+        with self._journal.reading() as book:
+            first = dict[str, str]()
+            for name in account_of(book, dataset).seats:
+                first.setdefault(alike(name), name)
+            return list(first.values())
 
     def promised(self, dataset: str, besides: Collection[str] = ()) -> dict[str, Fraction]:
         """What allotments leave to others than these analysts, in what the gate adds up: unit → amount."""

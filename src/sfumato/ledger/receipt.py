@@ -36,6 +36,7 @@ Kind: TypeAlias = Literal[
     "revoke",
     "close",
     "adopt",
+    "access",
 ]
 _LOSS, _MEMO = '"loss":', ',"memo":'
 # What a body holds beside the memo of a debit, or the facts of a steward's act.
@@ -83,14 +84,15 @@ class Receipt:
 
     Attributes:
         number: its place in the chain, from 1.
-        dataset: the dataset's name.
+        dataset: the dataset's name; empty where it is about an account of the server.
         kind: what happened.
-        analyst: who asked, or whom a limit or revocation is about; None: nobody in particular.
+        analyst: who asked, or whom a limit, a revocation or an account is about; None: nobody in particular.
         time: when, by the clock of the machine that wrote it.
         fingerprint: of the question, for debits and releases.
         price: what a debit added to the sums of the budget's accountant, exact.
         totals: those sums afterwards, exact.
-        memo: public facts as stored: what a debit is for, the reason and contents of a steward's act.
+        memo: public facts as stored: what a debit is for, the reason and contents of a steward's act, and
+            `by` whom it was done, where they had a name.
         mac: the keyed hash that ties it to all before it, in hexadecimal.
         windows: where the budget is for each window of time, those that a debit is paid in, and of which
             alone rows are read for it; None for all others.
@@ -169,14 +171,15 @@ class Receipt:
 
     def __str__(self) -> str:
         """Such as `#3 debit on visits by ada: epsilon 0.3, delta 0`, or `#4 limit on visits for bob`."""
-        of = "for" if self.kind in ("limit", "revoke") else "by"  # what a steward does is about somebody
+        of = (
+            "for" if self.kind in ("limit", "revoke", "access") else "by"
+        )  # what a steward does is about somebody
         who = f" {of} {self.analyst}" if self.analyst else ""
         paid = ", ".join(f"{unit} {amount(value)}" for unit, value in (self.price or self.counts).items())
         when = f" in {self.windows}" if self.windows is not None else ""
         about = f" of the answer to #{self.memo['debit']}" if self.kind in ("read", "give") else ""
-        return f"#{self.number} {self.kind}{about} on {self.dataset}{who}{when}" + (
-            f": {paid}" if paid else ""
-        )
+        where = f" on {self.dataset}" if self.dataset else ""
+        return f"#{self.number} {self.kind}{about}{where}{who}{when}" + (f": {paid}" if paid else "")
 
     def __repr__(self) -> str:
         return str(self)

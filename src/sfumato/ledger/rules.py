@@ -38,10 +38,15 @@ _FEW = 3  # differences that a message names
 
 
 class Draft:
-    """Receipts on their way into the database, within one transaction."""
+    """Receipts on their way into the database, within one transaction.
+
+    Attributes:
+        by: Who acts, by name, which each receipt then holds; None: somebody at the machine itself.
+    """
 
     def __init__(self, book: Book, chain: Chain, store: Store) -> None:
         self.book, self._chain, self._store = book, chain, store
+        self.by: str | None = None
         self.rows: list[Row] = []
 
     def add(
@@ -57,7 +62,8 @@ class Draft:
         number, mac = (
             (self.rows[-1].number, self.rows[-1].mac) if self.rows else (self.book.number, self.book.mac)
         )
-        body = canonical({"time": datetime.now(UTC).isoformat(timespec="milliseconds")} | facts)
+        whose = {} if self.by is None else {"by": self.by}
+        body = canonical({"time": datetime.now(UTC).isoformat(timespec="milliseconds")} | facts | whose)
         row = self._chain.sealed(Row(number + 1, kind, dataset, analyst, fingerprint, body), mac)
         self._store.append(row)
         self.rows.append(row)

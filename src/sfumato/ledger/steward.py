@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -15,6 +16,7 @@ from sfumato.ledger.gates import refuse_unfit
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.receipt import Receipt
 from sfumato.ledger.rules import (
+    Draft,
     account_of,
     comparable,
     declared,
@@ -36,10 +38,14 @@ class Steward:
     `Ledger`, and what an analyst is given is a `Counter`, which is refused here.
     """
 
-    __slots__ = ("_ledger",)
+    __slots__ = ("_by", "_ledger")
 
-    def __init__(self, ledger: Counter) -> None:
+    def __init__(self, ledger: Counter, *, by: str | None = None) -> None:
         """The acts on this ledger.
+
+        Args:
+            ledger: The steward's.
+            by: Who acts, by name, to be on each receipt; None: somebody who has the machine itself.
 
         Raises:
             AccessDenied: if it is an analyst's counter.
@@ -50,7 +56,13 @@ class Steward:
             raise AccessDenied(
                 "Only the steward can do this; this session belongs to an analyst. Ask the steward."
             )
-        self._ledger = ledger
+        self._ledger, self._by = ledger, None if by is None else text(by, "by")
+
+    @contextmanager
+    def _writing(self) -> Iterator[Draft]:
+        with self._ledger._journal.writing() as draft:
+            draft.by = self._by
+            yield draft
 
     def __repr__(self) -> str:
         return repr(self._ledger).replace("<Ledger", "<Steward of the ledger", 1)
@@ -64,7 +76,7 @@ class Steward:
             Claim: from then on the larger (ε, δ) holds for everything, earlier answers included. Condition:
             the steward decides it for reasons of their own.
         """
-        with self._ledger._journal.writing() as draft:
+        with self._writing() as draft:
             account = open_account(draft.book, dataset)
             wanted = comparable(budget, account)
             lower = any(new < old for new, old in zip(wanted.limits, account.cap.limits, strict=True))
@@ -78,7 +90,7 @@ class Steward:
 
     def close_budget(self, dataset: str, *, reason: str) -> Receipt:
         """Closes a budget for good: what was released can be recalled, nothing more is admitted."""
-        with self._ledger._journal.writing() as draft:
+        with self._writing() as draft:
             draft.add("close", open_account(draft.book, dataset).name, reason=reason_of(reason))
         return Receipt.of(draft.rows[0])
 
@@ -87,7 +99,7 @@ class Steward:
 
         A new limit replaces the old one, and lifts a revocation.
         """
-        with self._ledger._journal.writing() as draft:
+        with self._writing() as draft:
             account = open_account(draft.book, dataset)
             wanted = within_cap(comparable(budget, account), account)
             draft.add(
@@ -107,7 +119,7 @@ class Steward:
         not named here.
         """
         why = reason_of(reason)
-        with self._ledger._journal.writing() as draft:
+        with self._writing() as draft:
             allot(draft, open_account(draft.book, dataset), limits, why)
         return [Receipt.of(row) for row in draft.rows]
 
@@ -118,7 +130,7 @@ class Steward:
             LedgerMismatch: if there is none, or one of its limits was changed since.
         """
         why = reason_of(reason)
-        with self._ledger._journal.writing() as draft:
+        with self._writing() as draft:
             account = open_account(draft.book, dataset)
             self._ledger._journal.refuse_edits()  # old receipts decide which limits are put back
             take_back(draft, account, latest(self._ledger._journal.store, account.name), why)
@@ -136,7 +148,7 @@ class Steward:
         Raises:
             InvalidParameter: for such a name.
         """
-        with self._ledger._journal.writing() as draft:
+        with self._writing() as draft:
             account = account_of(draft.book, dataset)
             who = account.spelling(text(analyst, "analyst"))
             near = [] if who in account.seats or force else get_close_matches(who, account.seats, n=1)
@@ -164,7 +176,7 @@ class Steward:
         several = [receipts] if isinstance(receipts, Receipt | int) else list(receipts)
         numbers = [one.number if isinstance(one, Receipt) else as_integer(one, "receipts") for one in several]
         why = reason_of(reason)
-        with self._ledger._journal.writing() as draft:
+        with self._writing() as draft:
             account = account_of(draft.book, dataset)
             for number in numbers:
                 if not 1 <= number <= draft.book.number:
@@ -175,7 +187,7 @@ class Steward:
     def redeclare(self, dataset: str, declaration: Mapping[str, Any], *, reason: str) -> Receipt:
         """Changes what is declared about a dataset, bounds included; its unit until something was spent."""
         wanted = declared(declaration)
-        with self._ledger._journal.writing() as draft:
+        with self._writing() as draft:
             account = account_of(draft.book, dataset)
             same_unit(account, wanted)
             refuse_unfit(account.name, wanted, account.cap)
@@ -188,7 +200,24 @@ class Steward:
         See `adopt` of `open`: what was cut off before is not noticed.
         """
         why = reason_of(reason)
-        with self._ledger._journal.writing() as draft:
+        with self._writing() as draft:
             for name in draft.book.accounts:
                 draft.add("adopt", name, reason=why)
         return [Receipt.of(row) for row in draft.rows]
+
+    def access(self, account: str, act: str, **facts: str) -> Receipt:
+        """Puts on record what is done about an account of the server: nothing of any budget changes by it.
+
+        Args:
+            account: Whose.
+            act: What is done, in a word or two.
+            facts: What else there is to say, in public words.
+
+        Raises:
+            InvalidParameter: if nobody is named who does it.
+        """
+        if self._by is None:
+            raise InvalidParameter("Say who acts on the account: Steward(ledger, by=NAME).")
+        with self._writing() as draft:
+            draft.add("access", "", analyst=text(account, "account"), act=text(act, "act"), **facts)
+        return Receipt.of(draft.rows[0])

@@ -20,7 +20,7 @@ __all__ = ["http_front", "started", "wire_front"]
 
 def http_front(house: House, accounts: Accounts) -> App:
     """The HTTP front."""
-    return make_app(house, lambda token, address: accounts.check(token, address=address))
+    return make_app(house, lambda token, address: accounts.check(token, address=address), accounts=accounts)
 
 
 def wire_front(

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidParameter
+from sfumato.ledger import Ledger, Steward
 from sfumato.ledger.names import alike
 from sfumato.schema import PrivateTable
 
@@ -55,6 +56,17 @@ class House:
             while len(self._open) > self._most:
                 self._open.popitem(last=False)
             return self._open[key]
+
+    @property
+    def ledger(self) -> Ledger:
+        """The steward's, for what stewards and auditors may know and do: for nobody else."""
+        found = self._session.ledger
+        assert isinstance(found, Ledger)
+        return found
+
+    def steward(self, by: str) -> Steward:
+        """The steward's acts, on record as done by somebody."""
+        return Steward(self.ledger, by=by)
 
     @property
     def datasets(self) -> list[str]:

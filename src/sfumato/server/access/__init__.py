@@ -16,7 +16,7 @@ All that fails at a login is one `LoginFailed`, which does not say what was wron
 
 from __future__ import annotations
 
-from sfumato.server.access.accounts import FRESH, LIVE_TOKENS, Accounts, Listed, TokenInfo
+from sfumato.server.access.accounts import FRESH, LIVE_TOKENS, Accounts, Listed, TokenInfo, Witness
 from sfumato.server.access.login import Login
 from sfumato.server.access.roles import Account, Act, Role
 from sfumato.server.access.scram import Exchange, ScramKeys, ScramVerifier, end_point, mechanisms
@@ -36,6 +36,7 @@ __all__ = [
     "ScramVerifier",
     "TokenInfo",
     "Tries",
+    "Witness",
     "end_point",
     "mechanisms",
 ]

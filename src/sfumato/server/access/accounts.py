@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal, NoReturn, Self
+from typing import Literal, NoReturn, Self, TypeAlias
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, LedgerTampered, LoginFailed
@@ -21,7 +21,7 @@ from sfumato.server.access.tables import AccountRow, Tables, TokenRow, opened
 from sfumato.server.access.tokens import ServerKey, draw, id_of, person
 from sfumato.server.access.tries import Tries
 
-__all__ = ["FRESH", "LIVE_TOKENS", "Accounts", "Listed", "TokenInfo"]
+__all__ = ["FRESH", "LIVE_TOKENS", "Accounts", "Listed", "TokenInfo", "Witness"]
 
 FRESH = 2.0  # seconds for which a token that was checked is believed without another look
 LIVE_TOKENS = 8  # of an account, at most; all are tried at a login
@@ -52,6 +52,13 @@ class TokenInfo:
         if self.revoked is not None:
             return "revoked"
         return "valid" if now < self.expires else "expired"
+
+
+Witness: TypeAlias = Callable[[Account, str], object]
+"""Called with whose account an act is about, and a token's id or nothing, before the act is done for good.
+
+What it raises undoes the act.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +128,13 @@ class Accounts:
 
     # ── the steward's acts
 
-    def add(self, name: str, role: Role | str = Role.ANALYST) -> Account:
+    def add(self, name: str, role: Role | str = Role.ANALYST, *, witness: Witness | None = None) -> Account:
         """A new account.
+
+        Args:
+            name: As the ledger has, or will have, the analyst.
+            role: What they may do.
+            witness: See there.
 
         Raises:
             InvalidParameter: if there is one by this name in any spelling, or the name or role cannot be.
@@ -138,14 +150,18 @@ class Accounts:
                     f"There is an account {there.name!r} already: remove it first to give it another role."
                 )
             self._tables.add_account(replace(row, seal=row.sealed(self._key)))
+            _tell(witness, row)
         return Account(written, known)
 
-    def issue(self, name: str, expires: timedelta = _DEFAULT) -> tuple[str, TokenInfo]:
+    def issue(
+        self, name: str, expires: timedelta = _DEFAULT, *, witness: Witness | None = None
+    ) -> tuple[str, TokenInfo]:
         """A new token of an account: its text, which is kept nowhere, and what may be known of it.
 
         Args:
             name: The account, in any spelling.
             expires: How long it is valid.
+            witness: See there.
 
         Raises:
             InvalidParameter: if there is no such account, or it has `LIVE_TOKENS` that are live.
@@ -167,10 +183,11 @@ class Accounts:
             hashed = self._key.token(text)
             row = TokenRow(label, who, now, until, None, hashed, scram.stored, scram.server)
             self._tables.add_token(replace(row, seal=row.sealed(self._key)))
+            _tell(witness, account, row.id)
         return text, _info(row, account.name)
 
-    def revoke(self, id: str) -> TokenInfo:
-        """Ends a token for good; to end it twice changes nothing.
+    def revoke(self, id: str, *, witness: Witness | None = None) -> TokenInfo:
+        """Ends a token for good; to end it twice changes nothing, and is told to no witness.
 
         Raises:
             InvalidParameter: if there is no token with this id.
@@ -184,10 +201,11 @@ class Accounts:
             if row.revoked is None:
                 row = replace(row, revoked=int(self._clock()))
                 self._tables.revoke(row.id, int(self._clock()))
+                _tell(witness, account, row.id)
         self._checked.clear()
         return _info(row, account.name)
 
-    def remove(self, name: str) -> str:
+    def remove(self, name: str, *, witness: Witness | None = None) -> str:
         """Takes away an account and all of its tokens, and gives its name; what it spent stays on record.
 
         Raises:
@@ -199,6 +217,7 @@ class Accounts:
             rows = [row for row in self._tables.accounts() if row.person == who or row.name == name]
             for row in rows or [self._named(name)]:
                 self._tables.remove(row.person)
+                _tell(witness, row)
         self._checked.clear()
         return rows[0].name
 
@@ -346,6 +365,11 @@ def _role(role: Role | str) -> Role:
         return Role(role)
     except ValueError:
         raise InvalidParameter(f"A role is one of {', '.join(known.value for known in Role)}.") from None
+
+
+def _tell(witness: Witness | None, row: AccountRow, token: str = "") -> None:
+    if witness is not None:
+        witness(Account(row.name, _role(row.role)), token)
 
 
 def _info(row: TokenRow, name: str) -> TokenInfo:

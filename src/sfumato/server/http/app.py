@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import pyarrow as pa
-from anyio import CapacityLimiter, to_thread
-from fastapi import Depends, FastAPI, Header, Path, Query, Request
+from fastapi import FastAPI, Header, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -19,21 +18,22 @@ from sfumato.errors import SfumatoError
 from sfumato.ledger import Receipt
 from sfumato.ledger.names import alike
 from sfumato.render import plain_json
-from sfumato.server.access import Account, Act
+from sfumato.server.access import Account, Accounts, Act
 from sfumato.server.house import House
 from sfumato.server.http import failures
+from sfumato.server.http.acts import Acts
+from sfumato.server.http.asking import Name, Threads, Who
 from sfumato.server.http.bodies import Question
 from sfumato.server.http.guard import App, Guard, Known
+from sfumato.server.http.people import People
 from sfumato.server.http.repeats import Repeats
 from sfumato.session.documents import document_of
 
 __all__ = ["make_app"]
 
-T = TypeVar("T")
 ARROW = "application/vnd.apache.arrow.stream"
 _AT_ONCE = 16
 _PAGE = 1_000
-Name = Annotated[str, Path(max_length=200)]
 Key = Annotated[
     str | None,
     Header(
@@ -45,20 +45,13 @@ Key = Annotated[
 ]
 
 
-def _asker(request: Request) -> Account:
-    found: Account = request.state.asker
-    return found
-
-
-Who = Annotated[Account, Depends(_asker)]
-
-
-def make_app(house: House, known: Known, *, at_once: int = _AT_ONCE) -> App:
+def make_app(house: House, known: Known, *, accounts: Accounts | None = None, at_once: int = _AT_ONCE) -> App:
     """The application, with its guard.
 
     Args:
         house: What is asked.
         known: Whose a token is.
+        accounts: What stewards add analysts to; None: nobody is added over HTTP.
         at_once: How many questions are answered at the same time; the others wait.
     """
     app = FastAPI(
@@ -74,16 +67,19 @@ def make_app(house: House, known: Known, *, at_once: int = _AT_ONCE) -> App:
     app.add_exception_handler(RequestValidationError, failures.on_invalid)
     app.add_exception_handler(HTTPException, failures.on_missing)
     app.add_exception_handler(Exception, failures.on_unforeseen)
-    _Routes(house, at_once).add_to(app)
+    run = Threads(at_once)
+    _Routes(house, run).add_to(app)
+    Acts(house, run).add_to(app)
+    if accounts is not None:
+        People(house, accounts, run).add_to(app)
     return Guard(app, known)
 
 
 class _Routes:
     """What each address does."""
 
-    def __init__(self, house: House, at_once: int) -> None:
-        self._house, self._at_once, self._repeats = house, at_once, Repeats()
-        self._limiter: CapacityLimiter | None = None
+    def __init__(self, house: House, run: Threads) -> None:
+        self._house, self._run, self._repeats = house, run, Repeats()
 
     def add_to(self, app: FastAPI) -> None:
         """Makes the addresses known."""
@@ -99,12 +95,6 @@ class _Routes:
             ("GET", "/api/receipts/{number}", self.receipt, "One receipt."),
         ):
             app.add_api_route(path, run, methods=[method], summary=what, response_model=None)
-
-    async def _run(self, work: Callable[[], T]) -> T:
-        """In a thread, so that others are served meanwhile."""
-        if self._limiter is None:
-            self._limiter = CapacityLimiter(self._at_once)
-        return await to_thread.run_sync(work, limiter=self._limiter)
 
     async def health(self) -> Response:
         """No token is needed."""

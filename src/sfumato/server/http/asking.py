@@ -1,0 +1,56 @@
+"""What the addresses of the API share: who asks, names in a path, and threads for work that takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import Depends, Path, Request
+
+from sfumato.server.access import Account, Act
+
+__all__ = ["Auditor", "Governor", "Name", "Threads", "Who"]
+
+T = TypeVar("T")
+Name = Annotated[str, Path(max_length=200)]
+
+
+def _asker(request: Request) -> Account:
+    found: Account = request.state.asker
+    return found
+
+
+def _with(act: Act) -> Callable[[Request], Account]:
+    def asker(request: Request) -> Account:
+        found = _asker(request)
+        found.needs(act)
+        return found
+
+    return asker
+
+
+Who = Annotated[Account, Depends(_asker)]
+"""Whoever asks; the guard knows them."""
+Governor = Annotated[Account, Depends(_with(Act.GOVERN))]
+"""Whoever asks, if they may act as a steward: decided before a body is looked at."""
+Auditor = Annotated[Account, Depends(_with(Act.AUDIT))]
+"""Whoever asks, if they may read the whole ledger."""
+
+
+class Threads:
+    """Runs work in threads, so that others are served meanwhile.
+
+    Args:
+        most: How many at the same time; the others wait.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._limiter: CapacityLimiter | None = None
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        """What the work gives."""
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(self._most)
+        return await to_thread.run_sync(work, limiter=self._limiter)

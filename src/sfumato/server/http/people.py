@@ -1,0 +1,128 @@
+"""Accounts and tokens over HTTP, for stewards: each act on the ledger with the name of who did it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from sfumato.errors import AccessDenied
+from sfumato.render import plain_json
+from sfumato.server.access import Account, Accounts, Role, TokenInfo, Witness
+from sfumato.server.house import House
+from sfumato.server.http import failures
+from sfumato.server.http.asking import Governor, Name, Threads
+
+__all__ = ["People"]
+
+
+class NewAccount(BaseModel):
+    """Somebody who may log in. Stewards are added at the machine that holds the keys."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    role: Literal["analyst", "auditor"] = "analyst"
+
+
+class NewToken(BaseModel):
+    """How long a token is valid."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    days: Annotated[int, Field(ge=1, le=366)] = 90
+
+
+class People:
+    """Addresses for stewards alone.
+
+    Privacy:
+        Claim: a steward's token cannot be made to outlast its own expiry from afar. Nothing here makes a
+        steward's account, gives one a token or removes one, so that who has stolen such a token has it until
+        it expires or is revoked, and whoever has the machine can revoke it.
+    """
+
+    def __init__(self, house: House, accounts: Accounts, run: Threads) -> None:
+        self._house, self._accounts, self._run = house, accounts, run
+
+    def add_to(self, app: FastAPI) -> None:
+        """Makes the addresses known."""
+        one = "/api/accounts/{name}"
+        for method, path, run, what in (
+            ("GET", "/api/accounts", self.accounts, "All accounts, and what may be known of their tokens."),
+            ("POST", "/api/accounts", self.add, "Add an analyst or an auditor."),
+            ("DELETE", one, self.remove, "Remove an analyst's or auditor's account and its tokens."),
+            ("POST", f"{one}/tokens", self.issue, "A new token of an account, shown this once."),
+            ("DELETE", "/api/tokens/{name}", self.revoke, "End a token for good, by its id."),
+        ):
+            app.add_api_route(path, run, methods=[method], summary=what, response_model=None)
+
+    async def accounts(self, who: Governor) -> Response:  # noqa: ARG002
+        """What was spent by whom is with the datasets."""
+        found = await self._run(self._accounts.list)
+        told = [
+            {
+                "name": each.account.name,
+                "role": each.account.role.value,
+                "created": each.created.isoformat(),
+                "tokens": [_facts(info) for info in each.tokens],
+            }
+            for each in found
+        ]
+        return failures.answered(told)
+
+    async def add(self, body: NewAccount, who: Governor) -> Response:
+        """They log in with a token, which is issued next."""
+        witness = self._witness(who, f"account added as {body.role}")
+        made = await self._run(lambda: self._accounts.add(body.name, body.role, witness=witness))
+        return failures.answered({"name": made.name, "role": made.role.value}, 201)
+
+    async def remove(self, name: Name, who: Governor) -> Response:
+        """What it spent stays on record."""
+        witness = self._witness(who, "account removed")
+        removed = await self._run(lambda: self._accounts.remove(name, witness=witness))
+        return failures.answered({"removed": removed})
+
+    async def issue(self, name: Name, body: NewToken, who: Governor) -> Response:
+        """It is kept nowhere: if the answer is lost, revoke it and issue another."""
+        witness = self._witness(who, f"token issued for {body.days} days")
+        text, info = await self._run(
+            lambda: self._accounts.issue(name, timedelta(days=body.days), witness=witness)
+        )
+        return failures.answered({"token": text, **_facts(info)}, 201)
+
+    async def revoke(self, name: Name, who: Governor) -> Response:
+        """Every server process refuses it within seconds; stewards' can be revoked, too."""
+        witness = self._witness(who, "token revoked", stewards=True)
+        info = await self._run(lambda: self._accounts.revoke(name, witness=witness))
+        return failures.answered(_facts(info))
+
+    def _witness(self, who: Account, act: str, *, stewards: bool = False) -> Witness:
+        """What puts an act on the ledger, before it is done for good."""
+
+        def tell(account: Account, token: str) -> None:
+            if account.role is Role.STEWARD and not stewards:
+                raise AccessDenied(
+                    "Stewards' accounts and tokens are made and removed at the machine that holds the keys: "
+                    "sfumato account."
+                )
+            self._house.steward(who.name).access(account.name, act, **({"token": token} if token else {}))
+
+        return tell
+
+
+def _facts(info: TokenInfo) -> dict[str, Any]:
+    told: dict[str, Any] = plain_json(
+        {
+            "id": info.id,
+            "name": info.name,
+            "created": info.created.isoformat(),
+            "expires": info.expires.isoformat(),
+            "revoked": None if info.revoked is None else info.revoked.isoformat(),
+            "status": info.status(datetime.now(UTC)),
+        }
+    )
+    return told
