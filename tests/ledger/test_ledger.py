@@ -373,3 +373,16 @@ def test_a_closed_budget_denies(place):
         assert ledger.register("visits", {"unit": "row", "version": 1}, None).closed
         assert ledger.recall("visits", "q") == [(right.receipt, b"paid before")]
         assert ledger.verify().ok
+
+
+def test_a_ledger_is_verified_beside_those_who_pay(place):
+    with place.made() as ledger:
+        pay(ledger)
+        told = []
+        found = ledger.verify(beside=True, progress=lambda *_: told.append(pay(ledger)))
+        assert found.ok
+        assert told
+        assert (found.entries, ledger.verify(beside=True).entries) == (3, 4)  # paid while it was read
+    with Ledger.open(None) as memory:
+        memory.register("visits", {"unit": "row"}, Budget(1))
+        assert memory.verify(beside=True).ok

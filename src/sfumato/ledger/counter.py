@@ -257,16 +257,26 @@ class Counter:
                 if is_open_to(account, reader, answer.debit) != others
             ]
 
-    def verify(self, *, progress: Callable[[float, str], None] | None = None) -> Verification:
+    def verify(
+        self, *, progress: Callable[[float, str], None] | None = None, beside: bool = False
+    ) -> Verification:
         """Reads the whole ledger again: every mac, every loss through its gate, every answer, the anchor.
 
         Args:
             progress: is told how much is done, from 0 to 1, and what is being done.
+            beside: while other threads go on to pay and read, over a connection of its own; a ledger in
+                memory has but one, and they wait.
         """
         journal = self._journal
         with journal.still() as end:
-            parts = journal.store, journal.chain, journal.anchor, journal.checkpoint
-            return audit(*parts, known=end, progress=progress)
+            own = journal.store.another() if beside else None
+            parts = journal.chain, journal.anchor, journal.checkpoint
+            if own is None:
+                return audit(journal.store, *parts, known=end, progress=progress)
+        try:
+            return audit(own, *parts, known=end, progress=progress)
+        finally:
+            own.close()
 
     # ── paying
 

@@ -92,6 +92,12 @@ class Ledger(Counter):
         finally:
             parts.store.close()
 
+    @property
+    def number(self) -> int:
+        """The number of the last receipt, 0 before the first."""
+        with self._journal.reading() as book:
+            return book.number
+
     def analysts(self, dataset: str) -> list[str]:
         """Everybody whom a dataset's budget knows, each in one spelling, in the order they came in."""
         with self._journal.reading() as book:

@@ -186,6 +186,10 @@ class Postgres(Store):
                 self._open.close()
             self._open = None
 
+    def another(self) -> Store | None:
+        """The same server once more."""
+        return Postgres(self._address)
+
     def abandon(self) -> None:
         """Forgets the connection without touching it; what holds its socket here is the parent alone."""
         if self._open is not None:

@@ -184,6 +184,10 @@ class SQLite(Store):
                 self._open.close()
             self._open = None
 
+    def another(self) -> Store | None:
+        """The same file once more; what lives in memory has one connection."""
+        return None if self.path is None else SQLite(self.path)
+
     def abandon(self) -> None:
         """Forgets the connection without touching it."""
         if self._open is not None:

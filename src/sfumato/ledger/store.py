@@ -93,6 +93,10 @@ class Store(ABC):
         """Lets go of the database."""
 
     @abstractmethod
+    def another(self) -> Store | None:
+        """A connection of its own to the same database, to be closed; None where there is but this one."""
+
+    @abstractmethod
     def abandon(self) -> None:
         """Forgets a connection that belongs to the process this one was forked from."""
 

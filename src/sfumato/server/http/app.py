@@ -24,6 +24,7 @@ from sfumato.server.http import failures
 from sfumato.server.http.acts import Acts
 from sfumato.server.http.asking import Name, Threads, Who
 from sfumato.server.http.bodies import Question
+from sfumato.server.http.books import Books
 from sfumato.server.http.guard import App, Guard, Known
 from sfumato.server.http.people import People
 from sfumato.server.http.repeats import Repeats
@@ -70,6 +71,7 @@ def make_app(house: House, known: Known, *, accounts: Accounts | None = None, at
     run = Threads(at_once)
     _Routes(house, run).add_to(app)
     Acts(house, run).add_to(app)
+    Books(house, run).add_to(app)
     if accounts is not None:
         People(house, accounts, run).add_to(app)
     return Guard(app, known)
