@@ -6,6 +6,7 @@ from served import SQL, Client, house
 from sfumato.server.access import Accounts, Role
 from sfumato.server.doors import http_front
 
+ASKING = ("/api/quote", "/api/release", "/api/session", "/api/jobs")
 WHY = {"reason": "the term begins"}
 PEOPLE = {
     "ada": Role.ANALYST,
@@ -229,17 +230,14 @@ def test_the_addresses_that_change_something_are_these(place):
         (method.upper(), path.format(name="visits", analyst="ada"))
         for path, methods in paths.items()
         for method in methods
-        if method != "get"
+        if method != "get" and not path.startswith(ASKING)
     }
     acts = {
-        (
-            method,
-            path.replace("bob", "ada").replace("/accounts/ada", "/accounts/visits").replace("aaaa", "visits"),
-        )
+        (method, path.replace("bob", "ada").replace("/accounts/ada", "/accounts/visits"))
         for method, path, _ in ACTS
         if method != "GET"
     }
-    assert writing == acts | {("POST", "/api/quote"), ("POST", "/api/release")}
+    assert writing == {(method, path.replace("aaaa", "visits")) for method, path in acts}
 
 
 def test_a_closed_budget_stays_closed(tmp_path):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
-import pyarrow as pa
 from fastapi import FastAPI, Header, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -22,17 +20,16 @@ from sfumato.server.access import Account, Accounts, Act
 from sfumato.server.house import House
 from sfumato.server.http import failures
 from sfumato.server.http.acts import Acts
+from sfumato.server.http.answers import released, wants_arrow
 from sfumato.server.http.asking import Name, Threads, Who
 from sfumato.server.http.bodies import Question
 from sfumato.server.http.books import Books
 from sfumato.server.http.guard import App, Guard, Known
 from sfumato.server.http.people import People
 from sfumato.server.http.repeats import Repeats
-from sfumato.session.documents import document_of
 
 __all__ = ["make_app"]
 
-ARROW = "application/vnd.apache.arrow.stream"
 _AT_ONCE = 16
 _PAGE = 1_000
 Key = Annotated[
@@ -140,20 +137,8 @@ class _Routes:
         who.needs(Act.SPEND)
         if key is not None:
             self._repeats.check(who.name, key, question.model_dump_json())
-        arrow = ARROW in request.headers.get("accept", "")
-        return await self._run(partial(self._released, question, who.name, arrow))
-
-    def _released(self, question: Question, name: str, arrow: bool) -> Response:
-        session = self._house.session(name)
-        query = session.sql(question.sql, question.parameters)
-        release = query.release(**question.terms())
-        if arrow:
-            columns = release.to_arrow(errors=True, confidence=question.confidence)
-            return Response(
-                _stream(columns), headers={"Sfumato-Receipt": str(release.receipt.number)}, media_type=ARROW
-            )
-        balance = session.balance(session.dataset_of(query.report).name, window=query.windows)
-        return failures.answered(plain_json(document_of(release, balance, question.confidence)))
+        arrow = wants_arrow(request)
+        return await self._run(lambda: released(self._house, question, who.name).written(arrow=arrow))
 
     async def receipts(
         self,
@@ -190,11 +175,3 @@ class _Routes:
 def _told(receipt: Receipt) -> dict[str, Any]:
     told: dict[str, Any] = plain_json(receipt.to_dict())
     return told
-
-
-def _stream(columns: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, columns.schema) as writer:
-        writer.write_table(columns)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
