@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sfumato.catalog import Catalog
     from sfumato.server.access import Accounts, Role
     from sfumato.server.house import House
+    from sfumato.server.ways import Ways
 
     Made: TypeAlias = tuple[str, Role, str]
 
@@ -49,6 +50,9 @@ def serve(
     key: Annotated[
         Path | None, typer.Option("--key", metavar="FILE", help="For TLS: the certificate's key, PEM.")
     ] = None,
+    log: Annotated[
+        bool, typer.Option("--log", help="Write a line of JSON for each request to standard error.")
+    ] = False,
     no_browser: Annotated[  # noqa: ARG001
         bool, typer.Option("--no-browser", help="Open nothing in a browser.")
     ] = False,
@@ -66,19 +70,33 @@ def serve(
     context = None if files is None else tls_context(*files)
     with closing(bound(host, port)) as listening, _house_of(demo, config) as (house, accounts, made):
         tls = None if context is None or files is None else (context, files[0])
-        front = None if pg_port is None else wire_front(house, accounts, _DEMO if demo else _DATABASE, tls)
+        ways = _ways(log)
+        name = _DEMO if demo else _DATABASE
+        front = None if pg_port is None else wire_front(house, accounts, name, tls, ways)
 
         def ready() -> None:
             own = listening.getsockname()[1]
             where = {"http": f"{'http' if tls is None else 'https'}://{_written(host)}:{own}"}
             if front is not None:
-                name = _DEMO if demo else _DATABASE
                 where["postgresql"] = f"postgresql://{_written(host)}:{front.port}/{name}"
             _say_begun(where, accounts, made, json_=json_)
 
         beside = None if front is None or pg_port is None else started(front, host, pg_port)
-        run(http_front(house, accounts), listening, tls=files, beside=beside, ready=ready)
+        run(http_front(house, accounts, ways), listening, tls=files, beside=beside, ready=ready)
     all_is_over()
+
+
+def _ways(log: bool) -> Ways:
+    import logging
+
+    from sfumato.server.log import Log
+    from sfumato.server.ways import Ways
+
+    if not log:
+        return Ways()
+    lines = Log()
+    logging.getLogger("sfumato.server").addHandler(lines)
+    return Ways(log=lines)
 
 
 def _written(host: str) -> str:
@@ -109,9 +127,11 @@ def _opened(catalog: Catalog) -> Iterator[tuple[House, Accounts]]:
 
     with open_all(catalog) as session:
         accounts = Accounts.open(catalog.ledger, state=catalog.state)
+        house = House(session)
         try:
-            yield House(session), accounts
+            yield house, accounts
         finally:
+            house.wait()
             accounts.close()
 
 

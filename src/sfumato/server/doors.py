@@ -8,23 +8,32 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from sfumato.errors import AccessDenied
-from sfumato.server.access import Accounts, Act, Login, end_point
+from sfumato.server.access import Account, Accounts, Act, Login, end_point
 from sfumato.server.house import House
 from sfumato.server.http.app import make_app
 from sfumato.server.http.guard import App
+from sfumato.server.ways import Ways
 from sfumato.server.wire.front import Front
 from sfumato.session import Session
 
 __all__ = ["http_front", "started", "wire_front"]
 
 
-def http_front(house: House, accounts: Accounts) -> App:
+def http_front(house: House, accounts: Accounts, ways: Ways | None = None) -> App:
     """The HTTP front."""
-    return make_app(house, lambda token, address: accounts.check(token, address=address), accounts=accounts)
+
+    def known(token: str, address: str) -> Account:
+        return accounts.check(token, address=address)
+
+    return make_app(house, known, accounts=accounts, ways=ways)
 
 
 def wire_front(
-    house: House, accounts: Accounts, database: str, tls: tuple[ssl.SSLContext, Path] | None = None
+    house: House,
+    accounts: Accounts,
+    database: str,
+    tls: tuple[ssl.SSLContext, Path] | None = None,
+    ways: Ways | None = None,
 ) -> Front:
     """The front for PostgreSQL's clients.
 
@@ -33,6 +42,7 @@ def wire_front(
         accounts: Who may log in.
         database: The name that clients connect to.
         tls: What speaks TLS, and the file of its certificate; None: for this machine alone.
+        ways: How it runs; None: in the usual ones.
     """
 
     def session_of(login: Login, name: str) -> Session:
@@ -49,6 +59,8 @@ def wire_front(
         tls=None if tls is None else tls[0],
         binding=None if tls is None else end_point(ssl.PEM_cert_to_DER_cert(_first(tls[1]))),
         plain=tls is None,
+        during=house.working,
+        watch=(ways or Ways()).watch,
     )
 
 

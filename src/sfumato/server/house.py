@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidParameter
@@ -36,6 +38,7 @@ class House:
         self._session, self._most = session, most
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
+        self._work, self._working = 0, threading.Condition()
 
     def session(self, analyst: str) -> Session:
         """The session in an analyst's name.
@@ -67,6 +70,31 @@ class House:
     def steward(self, by: str) -> Steward:
         """The steward's acts, on record as done by somebody."""
         return Steward(self.ledger, by=by)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """While something is done that should end before the ledger is closed."""
+        with self._working:
+            self._work += 1
+        try:
+            yield
+        finally:
+            with self._working:
+                self._work -= 1
+                self._working.notify_all()
+
+    def wait(self) -> None:
+        """Waits until all that has begun is done: what was paid is then on record."""
+        with self._working:
+            self._working.wait_for(lambda: not self._work)
+
+    def is_ready(self) -> bool:
+        """Whether questions can be answered: the session is open, and the ledger is reached."""
+        try:
+            self._session._check_open()
+            return bool(self._private()) and bool(self.ledger.datasets())
+        except Exception:  # why is the steward's to find out: strangers may ask this
+            return False
 
     @property
     def datasets(self) -> list[str]:

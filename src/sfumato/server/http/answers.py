@@ -11,6 +11,7 @@ from sfumato.render import plain_json
 from sfumato.server.house import House
 from sfumato.server.http.bodies import Question
 from sfumato.server.http.failures import answered
+from sfumato.server.http.watching import PAID, RECEIPT
 from sfumato.session import Query, Release, Session
 from sfumato.session.documents import document_of
 
@@ -31,14 +32,13 @@ class Given:
     def written(self, *, arrow: bool) -> Response:
         """The columns as an Arrow stream with intervals, or everything about it as JSON."""
         release, confidence = self.release, self.question.confidence
+        told = {RECEIPT: str(release.receipt.number), PAID: "no" if release.free else "yes"}
         if arrow:
             columns = release.to_arrow(errors=True, confidence=confidence)
-            return Response(
-                _stream(columns), headers={"Sfumato-Receipt": str(release.receipt.number)}, media_type=ARROW
-            )
+            return Response(_stream(columns), headers=told, media_type=ARROW)
         dataset = self.session.dataset_of(self.query.report).name
         balance = self.session.balance(dataset, window=self.query.windows)
-        return answered(plain_json(document_of(release, balance, confidence)))
+        return answered(plain_json(document_of(release, balance, confidence)), headers=told)
 
 
 def released(house: House, question: Question, analyst: str) -> Given:

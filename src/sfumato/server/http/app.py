@@ -25,8 +25,11 @@ from sfumato.server.http.asking import Name, Threads, Who
 from sfumato.server.http.bodies import Question
 from sfumato.server.http.books import Books
 from sfumato.server.http.guard import App, Guard, Known
+from sfumato.server.http.operations import Operations
 from sfumato.server.http.people import People
 from sfumato.server.http.repeats import Repeats
+from sfumato.server.http.watching import Watched
+from sfumato.server.ways import Ways
 
 __all__ = ["make_app"]
 
@@ -43,7 +46,14 @@ Key = Annotated[
 ]
 
 
-def make_app(house: House, known: Known, *, accounts: Accounts | None = None, at_once: int = _AT_ONCE) -> App:
+def make_app(
+    house: House,
+    known: Known,
+    *,
+    accounts: Accounts | None = None,
+    at_once: int = _AT_ONCE,
+    ways: Ways | None = None,
+) -> App:
     """The application, with its guard.
 
     Args:
@@ -51,7 +61,9 @@ def make_app(house: House, known: Known, *, accounts: Accounts | None = None, at
         known: Whose a token is.
         accounts: What stewards add analysts to; None: nobody is added over HTTP.
         at_once: How many questions are answered at the same time; the others wait.
+        ways: How it runs; None: in the usual ones.
     """
+    ways = ways or Ways()
     app = FastAPI(
         title="Sfumato",
         version=__version__,
@@ -65,13 +77,14 @@ def make_app(house: House, known: Known, *, accounts: Accounts | None = None, at
     app.add_exception_handler(RequestValidationError, failures.on_invalid)
     app.add_exception_handler(HTTPException, failures.on_missing)
     app.add_exception_handler(Exception, failures.on_unforeseen)
-    run = Threads(at_once)
+    run = Threads(at_once, house.working)
     _Routes(house, run).add_to(app)
     Acts(house, run).add_to(app)
     Books(house, run).add_to(app)
+    Operations(house, ways.metrics, run).add_to(app)
     if accounts is not None:
         People(house, accounts, run).add_to(app)
-    return Guard(app, known)
+    return Watched(Guard(app, known), ways.watch)
 
 
 class _Routes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, TypeVar
 
 from anyio import CapacityLimiter, to_thread
@@ -43,14 +44,20 @@ class Threads:
 
     Args:
         most: How many at the same time; the others wait.
+        during: Entered around each work, in its thread.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, during: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
+        self._most, self._during = most, during
         self._limiter: CapacityLimiter | None = None
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """What the work gives."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(self._most)
-        return await to_thread.run_sync(work, limiter=self._limiter)
+
+        def run() -> T:
+            with self._during():
+                return work()
+
+        return await to_thread.run_sync(run, limiter=self._limiter)

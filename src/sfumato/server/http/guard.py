@@ -15,7 +15,7 @@ from sfumato.errors import AccessDenied, TooManyTries
 from sfumato.server.access import Account
 from sfumato.server.http.failures import refusal
 
-__all__ = ["App", "Guard", "Known"]
+__all__ = ["App", "Guard", "Known", "Receive", "Scope", "Send"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -26,6 +26,7 @@ MOST_BYTES = 1 << 20
 SECONDS_TO_SEND = 20.0
 _TOKEN_WORDS = frozenset({"token", "access_token", "authorization", "bearer", "api_key", "apikey", "key"})
 _PREFIX = "sfu_"
+_CLOSED = ("/api", "/metrics")  # and all below /api
 _CLOSE = {"Connection": "close"}
 _HEADERS = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -45,7 +46,7 @@ Raises:
 
 
 class Guard:
-    """Lets requests to `/api` through that have a token, and none that is too large or too slow.
+    """Lets requests to `/api` and `/metrics` through that have a token, none that is too large or slow.
 
     Args:
         app: What is behind it.
@@ -74,8 +75,12 @@ class Guard:
         if body is None:
             await _too_large()(scope, receive, telling)
             return
-        with suppress(Exception):  # it is answered, and ends here: a server would log its text
-            await self._app(scope, _replayed(body, receive), telling)
+        try:
+            with suppress(Exception):  # it is answered, and ends here: a server would log its text
+                await self._app(scope, _replayed(body, receive), telling)
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            await _ending()(scope, receive, telling)
+            raise
 
     async def _refused(self, scope: Scope) -> Response | None:
         path, sent = scope["path"], dict(scope["headers"])
@@ -89,7 +94,7 @@ class Guard:
         length = sent.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > MOST_BYTES:
             return _too_large()
-        if path != "/api" and not path.startswith("/api/"):
+        if path not in _CLOSED and not path.startswith("/api/"):
             return None
         kind, _, token = sent.get(b"authorization", b"").partition(b" ")
         if kind.lower() != b"bearer" or not token or not token.isascii():
@@ -152,6 +157,15 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 def _too_large() -> Response:
     return refusal(413, "too_large", f"A request may have {MOST_BYTES:,} bytes.", _CLOSE)
+
+
+def _ending() -> Response:
+    return refusal(
+        503,
+        "ending",
+        "The server ends. What was begun is charged and kept on record: ask again later, and it is free.",
+        _CLOSE,
+    )
 
 
 def _with_headers(send: Send) -> Send:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.errors import LoginFailed
 from sfumato.random import salt
+from sfumato.server.events import Event
 from sfumato.server.wire import messages
 from sfumato.server.wire.desk import Desk, Outcome
 from sfumato.server.wire.extended import Extended, encoded_rows, notice
@@ -85,6 +86,9 @@ class Connection:
         except ProtocolViolation as error:
             await self._last(WireError("08P01", str(error), fatal=True))
         except Exception as error:
+            if isinstance(error, LoginFailed):
+                state = fields_of(error)["C"]
+                self._front.watch(Event(front="postgresql", act="login", status=state, address=self.address))
             await self._last(error)
         finally:
             self._front.left(self)
@@ -134,7 +138,15 @@ class Connection:
         for name, value in _given(startup.parameters):
             settings.connect(name, value)
         catalog = self._front.catalog_of(session, database)
-        self._desk = Desk(session, catalog, settings, user=user, database=database)
+        self._desk = Desk(
+            session,
+            catalog,
+            settings,
+            user=user,
+            database=database,
+            watch=self._front.watch,
+            address=self.address,
+        )
         self._extended = Extended(self._desk, self._work)
         told = settings.all()
         await self._send(

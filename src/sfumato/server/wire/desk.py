@@ -8,12 +8,14 @@ Privacy:
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from sfumato._dataclasses import dataclass
 from sfumato.schema import ColumnType, Date, Enum, Int
+from sfumato.server.events import Event, Watch, nobody
 from sfumato.server.wire.catalog_tables import CATALOG_KINDS
 from sfumato.server.wire.messages import Field
 from sfumato.server.wire.rewriting import about_catalog, tree_of
@@ -24,7 +26,7 @@ from sfumato.server.wire.shapes import (
     parameter_columns,
     parameter_oids,
 )
-from sfumato.server.wire.sqlstates import WireError
+from sfumato.server.wire.sqlstates import WireError, fields_of
 from sfumato.server.wire.statements import Statement
 from sfumato.server.wire.types import TEXT, sample
 
@@ -53,13 +55,15 @@ _EXPLAINING = re.compile(r"\s*EXPLAIN\b(?:\s+PRIVACY\b)?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a statement gave: what the client is told, columns if it has any, their rows, notices."""
+    """What a statement gave: what the client is told, columns and rows if it has any, notices, a receipt."""
 
     tag: str
     fields: list[Field] | None = None
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     notices: tuple[str, ...] = ()
     forget: str | None = None
+    receipt: int | None = None
+    free: bool = False
 
 
 class Desk:
@@ -77,9 +81,12 @@ class Desk:
         *,
         user: str,
         database: str,
+        watch: Watch = nobody,
+        address: str = "",
     ) -> None:
         self._session, self._catalog, self.settings = session, catalog, settings
         self.status = "I"
+        self._watch, self._address = watch, address
         self._constants: dict[str, str | None] = {
             "version": VERSION,
             **dict.fromkeys(("current_database", "current_catalog"), database),
@@ -144,6 +151,28 @@ class Desk:
             SfumatoError: as the session does.
             WireError: for what is of PostgreSQL's manners alone.
         """
+        begun, status, outcome = time.monotonic(), "00000", None
+        try:
+            outcome = self._run(statement, values)
+            return outcome
+        except Exception as error:
+            status = fields_of(error)["C"]
+            raise
+        finally:
+            self._watch(
+                Event(
+                    front="postgresql",
+                    act=statement.kind,
+                    status=status,
+                    who=self._session.analyst or "",
+                    address=self._address,
+                    receipt=None if outcome is None else outcome.receipt,
+                    free=outcome is not None and outcome.free,
+                    seconds=time.monotonic() - begun,
+                )
+            )
+
+    def _run(self, statement: Statement, values: Sequence[Any]) -> Outcome:
         self._check_alive(statement)
         match statement.kind:
             case "select":
@@ -236,7 +265,14 @@ class Desk:
         release = query.release(**self._terms(query))
         table = answer_table(release, fields, settings.confidence, intervals=settings.intervals)
         rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-        return Outcome(f"SELECT {len(rows)}", fields, rows, notices=(release.paid,))
+        return Outcome(
+            f"SELECT {len(rows)}",
+            fields,
+            rows,
+            notices=(release.paid,),
+            receipt=release.receipt.number,
+            free=release.free,
+        )
 
     def _explained(self, query: Query) -> Outcome:
         terms = self._terms(query)

@@ -9,10 +9,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from sfumato.engines.running import stoppable
 from sfumato.errors import InvalidParameter
+from sfumato.server.events import Watch, nobody
 from sfumato.server.wire.catalog import Catalog
 from sfumato.server.wire.connection import Connection
 from sfumato.server.wire.login import Login
@@ -57,6 +59,8 @@ class Front:
         tls: ssl.SSLContext | None = None,
         binding: bytes | None = None,
         plain: bool = False,
+        during: Callable[[], AbstractContextManager[object]] = nullcontext,
+        watch: Watch = nobody,
         workers: int = 8,
         most: int = 100,
         login_seconds: float = 20,
@@ -75,6 +79,8 @@ class Front:
             tls: The context of the server's side of TLS.
             binding: The hash of its certificate (`access.end_point`), so that logins can be bound to it.
             plain: Whether connections without TLS are taken: for trials on one machine.
+            during: Entered around each statement, in its thread.
+            watch: Who is told of each statement, once it is over.
             workers: How many statements run at the same time.
             most: How many connections there may be.
             login_seconds: How long a client may take to log in.
@@ -90,13 +96,13 @@ class Front:
                 "for a trial on one machine."
             )
         self.session_of, self.login_of, self.check = session_of, login_of, check
-        self.tls, self.binding, self.plain = tls, binding, plain
+        self.tls, self.binding, self.plain, self.watch = tls, binding, plain, watch
         self.login_seconds, self.message_seconds, self.idle_seconds = (
             login_seconds,
             message_seconds,
             idle_seconds,
         )
-        self._most, self._workers = most, workers
+        self._most, self._workers, self._during = most, workers, during
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="sfumato-wire")
         self._catalogs: OrderedDict[tuple[str, int], tuple[Any, Catalog]] = OrderedDict()
         self._lock = threading.Lock()
@@ -171,7 +177,7 @@ class Front:
             if stop.is_set():
                 raise WireError("57014", "Cancelled before it began; nothing was spent.")
             check()
-            with stoppable(stop):
+            with self._during(), stoppable(stop):
                 return work()
 
         return await asyncio.get_running_loop().run_in_executor(self._pool, run)

@@ -1,0 +1,30 @@
+"""`Ways`: how a server runs, beside what it serves and who may ask."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from sfumato._dataclasses import dataclass
+from sfumato.server.events import Watch, all_of
+from sfumato.server.log import Log
+from sfumato.server.metrics import Metrics
+
+__all__ = ["Ways"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What both fronts share.
+
+    Attributes:
+        metrics: Counts what happens.
+        log: Writes it down; None: nobody does.
+    """
+
+    metrics: Metrics = field(default_factory=Metrics)
+    log: Log | None = None
+
+    @property
+    def watch(self) -> Watch:
+        """Whom events are told to."""
+        return self.metrics if self.log is None else all_of(self.metrics, self.log)
