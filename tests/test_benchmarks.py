@@ -15,6 +15,7 @@ from benchmarks import (
     scale,
     scale_page,
     scale_tables,
+    server,
     synth,
     synth_marginals,
     synth_wide,
@@ -195,3 +196,17 @@ def test_without_tumult_its_figure_is_cited(few, monkeypatch, tmp_path):
     (figure,) = few.figures
     assert (figure["value"], figure["peer"], figure["reached"]) == (17, "cited", True)
     assert ("Tumult", False) in {(row["who"], row.get("installed")) for row in few.rows}
+
+
+@pytest.mark.stats
+def test_a_server_under_load_is_measured(monkeypatch):
+    for name, few in {"CLIENTS": 4, "RELEASES": 30, "BEYOND": 10, "REREADS": 200, "TURNS": 3}.items():
+        monkeypatch.setattr(server, name, few)
+    report = Report("server")
+    for part in server.PARTS:
+        part(report)
+    figures = {figure["what"]: figure["value"] for figure in report.figures}
+    assert figures["releases answered"] == 30
+    assert figures["questions refused for lack of budget"] == 10
+    assert figures["charges without answers, or answers without"] == 0
+    assert figures["free re-reads that were not"] == 0

@@ -18,6 +18,7 @@ from sfumato.errors import (
     SfumatoError,
     Spent,
 )
+from sfumato.ledger.anchor import Mark
 from sfumato.ledger.balance import Balance, balance_of, counts_in, may_ask, window_shown
 from sfumato.ledger.blocks import BlocksOf
 from sfumato.ledger.budget import Budget
@@ -99,6 +100,11 @@ class Counter:
         return analyst if own is None else own
 
     # ── reading
+
+    def end(self) -> Mark:
+        """The last receipt: while it is the last, nothing more is spent, decided or on record."""
+        with self._journal.reading() as book:
+            return book.head
 
     def datasets(self) -> list[Dataset]:
         """All datasets, in the order of their registration."""

@@ -29,6 +29,15 @@ class Given:
     question: Question
     release: Release
 
+    @property
+    def lasts(self) -> bool:
+        """Whether the same request gets the very same again until a receipt is added to the ledger.
+
+        Not where something was paid or counted now, or what is left depends on the time of day.
+        """
+        paid_now = not self.release.free or self.release.counted or any(self.release.first.values())
+        return not paid_now and self.query.windows is None
+
     def written(self, *, arrow: bool) -> Response:
         """The columns as an Arrow stream with intervals, or everything about it as JSON."""
         release, confidence = self.release, self.question.confidence

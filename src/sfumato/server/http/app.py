@@ -25,6 +25,7 @@ from sfumato.server.http.asking import Name, Threads, Who
 from sfumato.server.http.bodies import Question
 from sfumato.server.http.books import Books
 from sfumato.server.http.guard import App, Guard, Known
+from sfumato.server.http.lasting import LASTS, Lasting
 from sfumato.server.http.operations import Operations
 from sfumato.server.http.people import People
 from sfumato.server.http.repeats import Repeats
@@ -84,7 +85,8 @@ def make_app(
     Operations(house, ways.metrics, run).add_to(app)
     if accounts is not None:
         People(house, accounts, run).add_to(app)
-    return Watched(Guard(app, known), ways.watch)
+    recent = (lambda _: None) if accounts is None else accounts.recent
+    return Watched(Guard(Lasting(app, house.ledger.end), known, recent), ways.watch)
 
 
 class _Routes:
@@ -151,7 +153,14 @@ class _Routes:
         if key is not None:
             self._repeats.check(who.name, key, question.model_dump_json())
         arrow = wants_arrow(request)
-        return await self._run(lambda: released(self._house, question, who.name).written(arrow=arrow))
+
+        def work() -> tuple[Response, bool]:
+            given = released(self._house, question, who.name)
+            return given.written(arrow=arrow), given.lasts
+
+        response, lasts = await self._run(work)
+        setattr(request.state, LASTS, lasts)
+        return response
 
     async def receipts(
         self,

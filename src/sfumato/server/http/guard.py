@@ -15,13 +15,15 @@ from sfumato.errors import AccessDenied, TooManyTries
 from sfumato.server.access import Account
 from sfumato.server.http.failures import refusal
 
-__all__ = ["App", "Guard", "Known", "Receive", "Scope", "Send"]
+__all__ = ["ASKER", "App", "Guard", "Known", "Receive", "Scope", "Send"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+ASKER = "asker"
+"""In the request's state: whose token it has."""
 MOST_BYTES = 1 << 20
 SECONDS_TO_SEND = 20.0
 _TOKEN_WORDS = frozenset({"token", "access_token", "authorization", "bearer", "api_key", "apikey", "key"})
@@ -50,11 +52,14 @@ class Guard:
 
     Args:
         app: What is behind it.
-        known: Whose a token is.
+        known: Whose a token is; asked in a thread.
+        recent: The same for a token that was checked a moment ago, at once; None for all others.
     """
 
-    def __init__(self, app: App, known: Known) -> None:
-        self._app, self._known = app, known
+    def __init__(
+        self, app: App, known: Known, recent: Callable[[str], Account | None] = lambda _: None
+    ) -> None:
+        self._app, self._known, self._recent = app, known, recent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -101,13 +106,15 @@ class Guard:
             return _unknown("Send a token: the header Authorization: Bearer TOKEN.")
         address = (scope.get("client") or ("", 0))[0]
         try:
-            asker = await asyncio.to_thread(self._known, token.decode(), address)
+            asker = self._recent(token.decode()) or await asyncio.to_thread(
+                self._known, token.decode(), address
+            )
         except TooManyTries as error:
             wait = {"Retry-After": str(math.ceil(error.wait))}
             return refusal(429, error.code, str(error), wait)
         except AccessDenied as error:
             return _unknown(str(error))
-        scope.setdefault("state", {})["asker"] = asker
+        scope.setdefault("state", {})[ASKER] = asker
         return None
 
 
