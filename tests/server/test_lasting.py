@@ -6,11 +6,13 @@ import threading
 import pytest
 
 import sfumato as sf
-from served import SQL, client_of, house
+from served import SQL, Client, client_of, house, known
 from sfumato.ledger import Budget, Ledger, Steward
 from sfumato.ledger.anchor import Mark
 from sfumato.server.access import Accounts, accounts
+from sfumato.server.http.app import make_app
 from sfumato.server.http.lasting import Ends
+from sfumato.server.ways import Ways
 
 BODY = {"sql": SQL, "epsilon": "0.5"}
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
@@ -155,3 +157,15 @@ def test_a_token_is_recent_only_while_its_check_is():
         found.check(token)
         found.revoke(info.id)
         assert found.recent(token) is None
+
+
+def test_whoever_watches_sees_the_same_address():
+    seen = []
+    with house() as place:
+        ask = Client(make_app(place, known, ways=Ways(log=seen.append)))
+        for _ in range(4):
+            ask("POST", "/api/release", json=BODY)
+    assert [(event.act, event.who, event.free) for event in seen] == [
+        ("POST /api/release", "ada", free) for free in (False, True, True, True)
+    ]
+    assert len({event.receipt for event in seen}) == 1

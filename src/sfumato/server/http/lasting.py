@@ -51,9 +51,10 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """An answer as it was sent, and where the ledger ended before and after it was made."""
+    """An answer as it was sent, where the ledger ended before and after it was made, and its address."""
 
     end: Mark
+    route: Any
     messages: tuple[Message, ...]
     size: int
 
@@ -97,6 +98,7 @@ class Lasting:
         known = self._kept.get(key)
         if known is not None and known.end == end:
             self._kept.move_to_end(key)
+            scope["route"] = known.route  # as the application says it, for whoever watches
             for message in known.messages:
                 await send(message)
             return
@@ -108,7 +110,7 @@ class Lasting:
 
         await self._app(scope, _again(body, receive), copying)
         if scope["state"].get(LASTS) and end is not None and await self._ends.now() == end:
-            self._keep(key, _Sent(end, tuple(sent), _size(key, sent)))
+            self._keep(key, _Sent(end, scope.get("route"), tuple(sent), _size(key, sent)))
 
     def _keep(self, key: tuple[Any, ...], sent: _Sent | None) -> None:
         """Keeps it as the last, and lets go of the first ones where there are too many."""
