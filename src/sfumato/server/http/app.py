@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Path, Query, Request
+from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -21,10 +21,11 @@ from sfumato.server.house import House
 from sfumato.server.http import failures
 from sfumato.server.http.acts import Acts
 from sfumato.server.http.answers import released, wants_arrow
-from sfumato.server.http.asking import Name, Threads, Who
+from sfumato.server.http.asking import Key, Name, Threads, Who
 from sfumato.server.http.bodies import Question
 from sfumato.server.http.books import Books
 from sfumato.server.http.guard import App, Guard, Known
+from sfumato.server.http.jobs import JobRoutes
 from sfumato.server.http.lasting import LASTS, Lasting
 from sfumato.server.http.operations import Operations
 from sfumato.server.http.people import People
@@ -36,15 +37,6 @@ __all__ = ["make_app"]
 
 _AT_ONCE = 16
 _PAGE = 1_000
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        max_length=200,
-        description="A word of yours for this request: sent again after a lost connection, the question "
-        "must be the same one.",
-    ),
-]
 
 
 def make_app(
@@ -82,6 +74,7 @@ def make_app(
     _Routes(house, run).add_to(app)
     Acts(house, run).add_to(app)
     Books(house, run).add_to(app)
+    JobRoutes(house, run).add_to(app)
     Operations(house, ways.metrics, run).add_to(app)
     if accounts is not None:
         People(house, accounts, run).add_to(app)
