@@ -27,6 +27,7 @@ _MODULES = (
 )
 _HOMES = {
     "catalog": "Catalog",
+    "client": "connect",
     "engines": "Csv",
     "ledger": "Budget Ledger Steward",
     "loss": "PrivacyLoss compose",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         synth,
     )
     from sfumato.catalog import Catalog
+    from sfumato.client import connect
     from sfumato.engines import Csv
     from sfumato.ledger import Budget, Ledger, Steward
     from sfumato.loss import PrivacyLoss, compose
@@ -177,6 +179,7 @@ __all__ = [
     "book",
     "col",
     "compose",
+    "connect",
     "corr",
     "count",
     "count_distinct",

@@ -21,6 +21,7 @@ SfumatoError
 ├── EngineFailed          the engine could not finish the read; the price stays paid
 │   ├── TimedOut          … because it took longer than the limit
 │   └── Cancelled         … because it was interrupted
+├── ServerUnreachable     a server does not answer, or not as Sfumato's does (also a ConnectionError)
 └── MissingExtra          an optional dependency is not installed (also an ImportError)
 ```
 
@@ -49,6 +50,7 @@ __all__ = [
     "MissingExtra",
     "NotCertified",
     "QueryRefused",
+    "ServerUnreachable",
     "SfumatoError",
     "SourceUnusable",
     "Spent",
@@ -226,6 +228,12 @@ class Cancelled(EngineFailed):
     """The read was interrupted. The price stays paid."""
 
     code = "cancelled"
+
+
+class ServerUnreachable(SfumatoError, ConnectionError):
+    """A server does not answer, or is none of Sfumato's version; asking again is free if it was paid."""
+
+    code = "server_unreachable"
 
 
 class MissingExtra(SfumatoError, ImportError):

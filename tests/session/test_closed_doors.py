@@ -232,8 +232,8 @@ def test_error_codes_are_a_closed_set():
     assert set(codes) == {
         "access_denied", "budget_exceeded", "cancelled", "catalog_unusable", "engine_failed", "error",
         "invalid_parameter", "invalid_value", "ledger_mismatch", "ledger_tampered", "ledger_unusable",
-        "login_failed", "missing_extra", "not_certified", "query_refused", "source_unusable", "spent",
-        "timed_out", "too_many_tries", "unknown_name", "unsupported_loss",
+        "login_failed", "missing_extra", "not_certified", "query_refused", "server_unreachable",
+        "source_unusable", "spent", "timed_out", "too_many_tries", "unknown_name", "unsupported_loss",
     }  # fmt: skip
     assert all(issubclass(each, SfumatoError) for each in classes)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pyarrow as pa
+import uvicorn
 
 from sfumato.errors import AccessDenied
 from sfumato.ledger import Budget
@@ -18,7 +21,7 @@ from sfumato.server.house import House
 from sfumato.server.http.app import make_app
 from sfumato.session import Session
 
-__all__ = ["SECRET", "SQL", "TOKENS", "Client", "client_of", "house"]
+__all__ = ["SECRET", "SQL", "TOKENS", "Client", "client_of", "house", "started"]
 
 SECRET = "Zanzibar"
 """A value of the data that no message may hold."""
@@ -80,3 +83,20 @@ class Client:
 def client_of(given: House) -> Client:
     """A client of the HTTP front of a house."""
     return Client(make_app(given, known))
+
+
+@contextmanager
+def started(app: Any, **wishes: Any) -> Iterator[str]:
+    """The address of a server that serves an application, in a thread of this process, over a real socket."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none", **wishes)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    scheme = "https" if wishes.get("ssl_certfile") else "http"
+    try:
+        yield f"{scheme}://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listening.close()

@@ -46,6 +46,7 @@ FAILURES: dict[str, tuple[int, str]] = {
     "engine_failed": (1, "The read did not finish; its price stays paid."),
     "timed_out": (1, "The read took too long; its price stays paid."),
     "cancelled": (130, "Interrupted during the read; its price stays paid."),
+    "server_unreachable": (1, "The server does not answer."),
     "missing_extra": (1, "Something is not installed."),
 }
 

@@ -169,6 +169,32 @@ class Receipt:
             **windows_facts(self.windows),
         }
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Receipt:
+        """The receipt that `to_dict` wrote.
+
+        Raises:
+            LedgerUnusable: if it is none.
+        """
+        try:
+            loss = data["loss"]
+            return cls(
+                number=data["number"],
+                dataset=data["dataset"],
+                kind=data["kind"],
+                analyst=data["analyst"],
+                time=datetime.fromisoformat(data["time"]),
+                fingerprint=data["fingerprint"],
+                price=fractions(data["price"]),
+                totals=fractions(data["totals"]),
+                memo=dict(data["memo"]),
+                mac=data["mac"],
+                _loss=None if loss is None else canonical(loss),
+                windows=windows_of(data),
+            )
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+            raise LedgerUnusable("This is no receipt that this version of Sfumato can read.") from None
+
     def __str__(self) -> str:
         """Such as `#3 debit on visits by ada: epsilon 0.3, delta 0`, or `#4 limit on visits for bob`."""
         of = (

@@ -493,6 +493,17 @@ class Session(NotAList):
         each = [self.ledger.entries(name, kind="debit", after=begin) for name in self._datasets]
         return list(islice(merge(*each, key=attrgetter("number")), size))
 
+    def reread(self, receipt: int | Receipt) -> Release:
+        """The answer that a receipt paid for, free: of a question in SQL that is on record for this session.
+
+        Raises:
+            InvalidParameter: if there is none; then the question itself can be asked again, which is free
+                as well.
+        """
+        from sfumato.session.rereading import found, reread
+
+        return reread(self, found(self, receipt))
+
     def buy(self, wanted: Purchase[T]) -> Bought[T]:
         """An answer in this session's name: from the ledger, or paid for, read and kept (see `purchase`)."""
         if not isinstance(wanted, Purchase):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +22,7 @@ from sfumato.plan.prices.recipe import Recipe
 from sfumato.plan.prices.selecting import Selection
 from sfumato.plan.prices.split import Mechanics
 from sfumato.plan.prices.target import Target
+from sfumato.plan.prices.terms import Terms
 from sfumato.plan.prices.words import exact, figure, keys_in_words
 from sfumato.plan.questions.nodes import Measured, Report
 from sfumato.plan.questions.relations import Rows
@@ -92,6 +94,7 @@ class Quote:
         unnamed: Which of its terms nobody named: "delta", "mechanism".
         delta_told: Where a delta that nobody named comes from, in a phrase.
         standing: What the ledger has to say: `record`, an answer that is there; `left`, that it does not fit.
+        terms: On which terms it was made: with the plan they make it again, wherever that is.
     """
 
     plan: Plan
@@ -115,6 +118,7 @@ class Quote:
     unnamed: tuple[str, ...] = ()
     delta_told: str = ""
     standing: tuple[tuple[str, str], ...] = ()
+    terms: Terms = field(default=Terms(), compare=False)
 
     @property
     def report(self) -> Report:

@@ -101,6 +101,7 @@ def make_quote(plan: Plan, terms: Terms, *, why: str | None = None, adds: bool =
     return replace(
         told,
         target=target,
+        terms=terms,
         unnamed=tuple(term for term in named if not named[term]),
         delta_told=terms.spare_told if told.delta and terms.delta is None else "",
     )

@@ -7,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sfumato._dataclasses import dataclass
-from sfumato.errors import AccessDenied
 from sfumato.render import plain_json
 from sfumato.server.house import House
 from sfumato.server.http.bodies import Question
@@ -16,7 +15,7 @@ from sfumato.server.http.watching import PAID, RECEIPT
 from sfumato.session import Query, Release, Session
 from sfumato.session.documents import document_of
 
-__all__ = ["ARROW", "Given", "released", "wants_arrow"]
+__all__ = ["ARROW", "Given", "released", "stream", "wants_arrow"]
 
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -39,22 +38,13 @@ class Given:
         paid_now = not self.release.free or self.release.counted or any(self.release.first.values())
         return not paid_now and self.query.windows is None
 
-    def refuse_closed(self) -> None:
-        """Refuses whoever may be given nothing more by now, answers from before included.
-
-        Raises:
-            AccessDenied: if the budget was closed, or the analyst revoked.
-        """
-        if not self.session.ledger.is_open(self.session.dataset_of(self.query.report).name):
-            raise AccessDenied("Nothing more is given: the budget is closed, or the steward has revoked you.")
-
     def written(self, *, arrow: bool) -> Response:
         """The columns as an Arrow stream with intervals, or everything about it as JSON."""
         release, confidence = self.release, self.question.confidence
         told = {RECEIPT: str(release.receipt.number), PAID: "no" if release.free else "yes"}
         if arrow:
             columns = release.to_arrow(errors=True, confidence=confidence)
-            return Response(_stream(columns), headers=told, media_type=ARROW)
+            return Response(stream(columns), headers=told, media_type=ARROW)
         dataset = self.session.dataset_of(self.query.report).name
         balance = self.session.balance(dataset, window=self.query.windows)
         return answered(plain_json(document_of(release, balance, confidence)), headers=told)
@@ -72,7 +62,8 @@ def wants_arrow(request: Request) -> bool:
     return ARROW in request.headers.get("accept", "")
 
 
-def _stream(columns: pa.Table) -> bytes:
+def stream(columns: pa.Table) -> bytes:
+    """A table as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, columns.schema) as writer:
         writer.write_table(columns)

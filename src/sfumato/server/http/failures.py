@@ -11,9 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import QueryRefused, SfumatoError
 
-__all__ = ["STATUS", "answered", "note", "on_error", "on_invalid", "on_missing", "on_unforeseen", "refusal"]
+__all__ = ["STATUS", "answered", "on_error", "on_invalid", "on_missing", "on_unforeseen", "refusal"]
 
 _LOG = logging.getLogger("sfumato.server")
 
@@ -39,15 +39,20 @@ def answered(document: Any, status: int = 200, headers: Mapping[str, str] | None
     return Response(text.encode("utf-8", "backslashreplace"), status, headers, media_type="application/json")
 
 
-def refusal(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
+def refusal(
+    status: int, code: str, message: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> Response:
     """The document of everything that fails."""
-    return answered({"error": {"code": code, "message": message}}, status, headers)
+    return answered({"error": {"code": code, "message": message, **more}}, status, headers)
 
 
 async def on_error(_: Request, error: Exception) -> Response:
     """Of this package: its sentences hold no data."""
     assert isinstance(error, SfumatoError)
-    return refusal(STATUS.get(error.code, 500), error.code, str(error))
+    parts: dict[str, Any] = {}
+    if isinstance(error, QueryRefused):
+        parts = {"reason": error.reason, "fix": error.fix}
+    return refusal(STATUS.get(error.code, 500), error.code, str(error), **parts)
 
 
 async def on_invalid(_: Request, error: Exception) -> Response:
@@ -70,14 +75,9 @@ async def on_missing(_: Request, error: Exception) -> Response:
 
 async def on_unforeseen(_: Request, error: Exception) -> Response:
     """Of anything else: its text may quote data, and stays here, unwritten."""
-    note(error)
-    return refusal(500, "error", "Something went wrong that nobody foresaw; its text is withheld.")
-
-
-def note(error: Exception) -> None:
-    """Logs that something went wrong that nobody foresaw: what it was called and where, never its text."""
     where = error.__traceback__
     while where is not None and where.tb_next is not None:
         where = where.tb_next
     place = "" if where is None else f" in {where.tb_frame.f_code.co_name}, line {where.tb_lineno}"
     _LOG.error("a %s that nobody foresaw%s", type(error).__name__, place)
+    return refusal(500, "error", "Something went wrong that nobody foresaw; its text is withheld.")

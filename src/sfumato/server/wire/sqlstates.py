@@ -32,6 +32,7 @@ STATES: Mapping[type[errors.SfumatoError], str] = {
     errors.EngineFailed: "58000",
     errors.TimedOut: "57014",  # query canceled
     errors.Cancelled: "57014",
+    errors.ServerUnreachable: "58000",
     errors.MissingExtra: "58000",
 }
 """The code of each class of our errors."""

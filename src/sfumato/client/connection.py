@@ -1,0 +1,193 @@
+"""Requests to a server, and its refusals as the exceptions that the same call raises in process."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import ssl
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sfumato import errors
+from sfumato.client.address import address_of, certified, is_plain, token_of
+from sfumato.errors import InvalidParameter, MissingExtra, ServerUnreachable, SfumatoError
+
+__all__ = ["Connection"]
+
+_TRIES, _PAUSE = 3, 0.2
+_CONNECT = 10.0
+_MOST_BYTES = 1 << 20  # that a server takes
+_CLASSES: Mapping[str, type[SfumatoError]] = {
+    kind.code: kind for kind in (getattr(errors, name) for name in errors.__all__)
+}
+_OTHERS: Mapping[str, type[SfumatoError]] = {
+    "unauthorized": errors.LoginFailed,
+    "invalid_request": InvalidParameter,
+    "too_large": InvalidParameter,
+    "token_in_address": InvalidParameter,
+    "not_found": InvalidParameter,
+}
+
+
+class Connection:
+    """One server, with whose token it is asked. It may be used from several threads.
+
+    A request whose connection is lost is sent again, twice at most: a question has a word of its own
+    (`Idempotency-Key`), and what was paid for it is given again, free.
+
+    Args:
+        url: Where the server is.
+        token: Sent in a header, to this address alone: redirections are not followed.
+        certificate: A file with the certificate to trust, of a server that has signed its own.
+        timeout: How many seconds an answer may take.
+        plain: Whether the token may travel to another machine without TLS.
+
+    Raises:
+        InvalidParameter: if one of them cannot be used.
+        MissingExtra: if the extra `client` is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        certificate: str | Path | None = None,
+        timeout: float = 600.0,
+        plain: bool = False,
+    ) -> None:
+        self.address = address_of(url, plain=plain)
+        token = token_of(token)
+        verify = certified(certificate)
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
+            raise InvalidParameter("timeout is a number of seconds, such as 600.")
+        try:
+            import httpx
+        except ImportError:
+            raise MissingExtra(
+                "sf.connect needs the extra `client`: pip install 'sfumato[client]'."
+            ) from None
+        self._timeout = timeout
+        self._lost = httpx.RequestError
+        self._late = httpx.TimeoutException
+        self._http = httpx.Client(
+            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+            timeout=httpx.Timeout(timeout, connect=min(_CONNECT, timeout)),
+            verify=verify,
+            follow_redirects=False,
+            trust_env=not is_plain(self.address),  # a proxy for plain HTTP would read the token
+        )
+
+    def get(self, path: str, *, missing: str = "", **asked: str | int | None) -> Any:
+        """A document.
+
+        Args:
+            path: Behind the address.
+            missing: What to say if it is not there.
+            **asked: Parameters; None: not given.
+
+        Raises:
+            SfumatoError: as the server says, or `ServerUnreachable`.
+        """
+        given = {name: one for name, one in asked.items() if one is not None}
+        return self._sent("GET", path, given, None, missing)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """What the server answers to a question; asked again after a lost connection, it is paid once.
+
+        Raises:
+            SfumatoError: as the server says, or `ServerUnreachable`.
+        """
+        written = json.dumps(body).encode()
+        if len(written) > _MOST_BYTES:
+            raise InvalidParameter(
+                f"A question over HTTP may have {_MOST_BYTES:,} bytes, and this has {len(written):,}: "
+                "shorten its lists."
+            )
+        return self._sent("POST", path, {}, written, "")
+
+    def close(self) -> None:
+        """Ends it."""
+        self._http.close()
+
+    def _sent(
+        self, method: str, path: str, asked: Mapping[str, Any], body: bytes | None, missing: str
+    ) -> Any:
+        headers = {}
+        if body is not None:
+            headers = {"Content-Type": "application/json", "Idempotency-Key": secrets.token_hex(16)}
+        for attempt in range(_TRIES):
+            try:
+                response = self._http.request(
+                    method, f"{self.address}{path}", params=asked, content=body, headers=headers
+                )
+            except self._lost as error:
+                last = attempt == _TRIES - 1 or isinstance(error, self._late)
+                if last or _is_about_tls(error):
+                    raise self._unreachable(error) from None
+                time.sleep(_PAUSE * 2**attempt)
+            except RuntimeError:
+                raise ServerUnreachable("This session is closed; connect again.") from None
+            else:
+                return self._read(response, missing)
+        raise AssertionError
+
+    def _unreachable(self, error: Exception) -> ServerUnreachable:
+        """One sentence; of the error's own text nothing, which may hold what was sent."""
+        if _is_about_tls(error):
+            return ServerUnreachable(
+                f"The certificate of {self.address} is not one that this machine trusts: give that of the "
+                "server, certificate=PATH, if it has signed its own."
+            )
+        if isinstance(error, self._late):
+            return ServerUnreachable(
+                f"{self.address} did not answer within {self._timeout:g} seconds: ask the same again, or "
+                "give more, timeout=…; an answer that was paid meanwhile is free."
+            )
+        return ServerUnreachable(
+            f"{self.address} cannot be reached, or the connection was lost: see whether the server runs, and "
+            "ask the same again; an answer that was paid meanwhile is free."
+        )
+
+    def _read(self, response: Any, missing: str) -> Any:
+        status = response.status_code
+        if status == 404 and missing:
+            raise InvalidParameter(missing)
+        if 300 <= status < 400:
+            raise ServerUnreachable(
+                f"{self.address} sends elsewhere, and the token goes to no other address: give that of the "
+                "server itself."
+            )
+        try:
+            document = response.json()
+            refused = None if status < 400 else document["error"]
+            if refused is not None:
+                error = _error(refused, response.headers.get("retry-after"))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ServerUnreachable(
+                f"What answers at {self.address} is no server of Sfumato (status {status}): check the URL."
+            ) from None
+        if refused is not None:
+            raise error
+        return document
+
+
+def _is_about_tls(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _error(refused: Mapping[str, Any], wait: str | None) -> SfumatoError:
+    """The exception that the same call raises in process, with the same sentence."""
+    code, message = str(refused["code"]), str(refused["message"])
+    if code == errors.QueryRefused.code:
+        return errors.QueryRefused(str(refused.get("reason", message)), str(refused.get("fix", "")))
+    if code == errors.TooManyTries.code:
+        return errors.TooManyTries(float(wait or 1))
+    made: type[SfumatoError] = {**_CLASSES, **_OTHERS}.get(code, SfumatoError)
+    return made(message)

@@ -1,0 +1,143 @@
+"""Quotes and releases as plain data, from which the very same are made elsewhere: bars, pictures and all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sfumato.engines.base import unread_column
+from sfumato.errors import ServerUnreachable
+from sfumato.ledger import Receipt
+from sfumato.plan.prices.plan import Plan
+from sfumato.plan.prices.quoting import Quote, make_quote
+from sfumato.schema import Bool
+from sfumato.session.carried.values import pack, unpack
+from sfumato.session.payload import Answer
+from sfumato.session.release import Release
+from sfumato.session.unreadable import Unread
+
+__all__ = ["pack_quote", "pack_release", "unpack_quote", "unpack_release"]
+
+_SAID = (
+    "why",
+    "notes",
+    "columns",
+    "measurements",
+    "unnamed",
+    "delta_told",
+    "first",
+    "first_for",
+    "standing",
+)
+"""What a session adds to a quote, or says of it in words; all else follows from the plan and the terms."""
+
+
+def pack_quote(quote: Quote, *, adds: bool) -> dict[str, Any]:
+    """A quote as plain data.
+
+    Args:
+        quote: In which every word is public.
+        adds: Whether the budget that pays adds up pure prices.
+    """
+    return {
+        "report": pack(quote.report),
+        "terms": pack(quote.terms),
+        "adds": adds,
+        "said": [pack(getattr(quote, name)) for name in _SAID],
+        "check": _digest(quote),
+    }
+
+
+def unpack_quote(data: Mapping[str, Any], tables: Mapping[str, Any]) -> Quote:
+    """The quote that `pack_quote` wrote, over the same declared tables.
+
+    Raises:
+        ServerUnreachable: if another one comes out: the two processes do not compute alike.
+    """
+    plan = Plan.of(unpack(data["report"]), tables)
+    said = {name: unpack(value) for name, value in zip(_SAID, data["said"], strict=True)}
+    quote = replace(make_quote(plan, unpack(data["terms"]), adds=data["adds"]), **said)
+    if _digest(quote) != data["check"]:
+        raise ServerUnreachable(
+            "The server's quote cannot be made again here: connect anew if tables were declared anew, or "
+            "install the versions of Sfumato and its libraries that the server has."
+        )
+    return quote
+
+
+def _digest(quote: Quote) -> str:
+    laws = repr((quote.noises, quote.units, quote.epsilon, quote.delta))
+    return hashlib.sha256(f"{quote}\n{laws}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def pack_release(release: Release, *, adds: bool) -> dict[str, Any]:
+    """A release as plain data.
+
+    Args:
+        release: What an analyst got.
+        adds: Whether the budget that paid adds up pure prices.
+
+    Privacy:
+        What travels is what the ledger keeps, the noisy measurements with the law of their noise, and the
+        profiles and counts that were bought: all of it released to whoever has the release.
+    """
+    unread = release.unread
+    return {
+        "quote": pack_quote(release.quote, adds=adds),
+        "answer": base64.b64encode(release._answer.to_bytes()).decode(),
+        "receipt": release.receipt.to_dict(),
+        "free": release.free,
+        "bounds": list(release.bounds),
+        "profile": pack(release.profile),
+        "groups": pack(release.groups),
+        "unread": None if unread is None else _pack_unread(unread, adds),
+        "own": pack(release._own),
+        "counted": pack(release.counted),
+        "first": pack(release.first),
+    }
+
+
+def unpack_release(data: Mapping[str, Any], tables: Mapping[str, Any]) -> Release:
+    """The release that `pack_release` wrote, over the same declared tables."""
+    unread = data["unread"]
+    release = Release(
+        unpack_quote(data["quote"], tables),
+        Answer.from_bytes(base64.b64decode(data["answer"])),
+        Receipt.from_dict(data["receipt"]),
+        free=data["free"],
+        bounds=tuple(data["bounds"]),
+        profile=unpack(data["profile"]),
+        groups=unpack(data["groups"]),
+        unread=None if unread is None else _unpack_unread(unread, tables),
+        counted=unpack(data["own"]),
+        first=unpack(data["first"]),
+    )
+    release.counted = unpack(data["counted"])
+    return release
+
+
+def _pack_unread(unread: Unread, adds: bool) -> dict[str, Any]:
+    return {
+        "counts": {column: pack_release(one, adds=adds) for column, one in unread.counts.items()},
+        "by": {name: sorted(columns) for name, columns in unread.by.items()},
+        "others": list(unread.others),
+    }
+
+
+def _unpack_unread(data: Mapping[str, Any], tables: Mapping[str, Any]) -> Unread:
+    counts = {
+        column: unpack_release(one, _showing(tables, unpack(one["quote"]["report"]).child.table, column))
+        for column, one in data["counts"].items()
+    }
+    by = {name: frozenset(columns) for name, columns in data["by"].items()}
+    return Unread(counts, by, tuple(data["others"]))
+
+
+def _showing(tables: Mapping[str, Any], name: str, column: str) -> dict[str, Any]:
+    """The tables, one of them with the column that says which cells of another could not be read."""
+    table = tables[name]
+    schema = {**table.schema, unread_column(column): Bool(nullable=False)}
+    return {**tables, name: replace(table, schema=schema)}

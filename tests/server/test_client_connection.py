@@ -1,0 +1,354 @@
+"""What a client does when the server, the way to it or the address is not as it should be."""
+
+import contextlib
+import datetime
+import ipaddress
+import json
+import re
+import socket
+import sys
+import threading
+from contextlib import contextmanager
+from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+import sfumato as sf
+from served import SQL, house, known, started
+from sfumato.client import connection
+from sfumato.errors import (
+    AccessDenied,
+    InvalidParameter,
+    LoginFailed,
+    MissingExtra,
+    ServerUnreachable,
+    TooManyTries,
+    UnknownName,
+)
+from sfumato.server.http.app import make_app
+
+TOKEN = "token-of-ada"
+
+
+@pytest.fixture(scope="module")
+def place():
+    with house() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def url(place):
+    with started(make_app(place, known)) as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(connection, "_PAUSE", 0.001)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("https://x.example/?token=sfu_secret", "holds no token"),
+        ("https://sfu_secret@x.example", "holds no token"),
+        ("https://ada:sfu_secret@x.example", "holds no token"),
+        ("https://x.example/sfu_secret", "holds no token"),
+        ("http://x.example", "https://"),
+        ("http://192.0.2.1:8430", "https://"),
+        ("ftp://x.example", "written like"),
+        ("x.example", "written like"),
+        ("https://", "written like"),
+        ("https://x.example:port", "written like"),
+        ("https://[::1", "written like"),
+        ("", "written like"),
+        (None, "written like"),
+        (8430, "written like"),
+    ],
+)
+def test_an_address_that_would_show_the_token_or_is_none_is_refused(address, said):
+    with pytest.raises(InvalidParameter, match=said) as caught:
+        sf.connect(address, token="sfu_mine")
+    assert "secret" not in str(caught.value)
+    assert "mine" not in str(caught.value)
+
+
+@pytest.mark.parametrize("token", ["", " ", "two words", "caf\u00e9", "line\nfeed", None, 3])
+def test_what_is_no_token_is_refused(url, token):
+    with pytest.raises(InvalidParameter, match="token is"):
+        sf.connect(url, token=token)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, True, "x", float("nan")])
+def test_what_is_no_time_is_refused(url, timeout):
+    with pytest.raises(InvalidParameter, match="timeout"):
+        sf.connect(url, token=TOKEN, timeout=timeout)
+
+
+def test_a_wrong_token_is_said_and_not_repeated(url):
+    with pytest.raises(LoginFailed) as caught:
+        sf.connect(url, token="sfu_wrong")
+    assert "sfu_wrong" not in str(caught.value)
+    assert isinstance(caught.value, AccessDenied)
+
+
+def test_a_server_that_does_not_run_is_one_sentence():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(ServerUnreachable, match="see whether the server runs") as caught:
+        sf.connect(f"http://127.0.0.1:{port}", token=TOKEN)
+    assert isinstance(caught.value, ConnectionError)
+
+
+@contextmanager
+def answering(respond):
+    """A server of somebody else's."""
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.headers.get("authorization"))
+            respond(self)
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", seen
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
+
+
+def saying(status, body=b"", **headers):
+    def respond(handler):
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return respond
+
+
+def test_no_redirection_is_followed_with_the_token():
+    with answering(saying(200, b"{}")) as (other, seen):
+        elsewhere = answering(saying(307, Location=f"{other}/api/session"))
+        with elsewhere as (first, _), pytest.raises(ServerUnreachable, match="sends elsewhere"):
+            sf.connect(first, token=TOKEN)
+        assert seen == []
+
+
+def test_a_proxy_of_the_environment_does_not_get_a_token_in_plain_text(url, monkeypatch):
+    with answering(saying(200, b"{}")) as (other, seen):
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, other)
+        with sf.connect(url, token=TOKEN) as session:
+            assert session.analyst == "ada"
+        assert seen == []
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"error": 3}', b'"x"', b"\xff"])
+@pytest.mark.parametrize("status", [200, 404, 500])
+def test_what_is_no_server_of_ours_is_said(status, body):
+    with (
+        answering(saying(status, body)) as (other, _),
+        pytest.raises(ServerUnreachable, match="no server of Sfumato"),
+    ):
+        sf.connect(other, token=TOKEN)
+
+
+def test_another_version_is_said():
+    document = {"version": "9.9.9", "analyst": "ada", "tables": [], "windows": {}}
+    with (
+        answering(saying(200, json.dumps(document).encode())) as (other, _),
+        pytest.raises(ServerUnreachable, match=r"runs Sfumato 9\.9\.9.*sfumato==9\.9\.9"),
+    ):
+        sf.connect(other, token=TOKEN)
+
+
+def test_too_many_tries_say_how_long_to_wait():
+    body = b'{"error": {"code": "too_many_tries", "message": "x"}}'
+    with (
+        answering(saying(429, body, **{"Retry-After": "17"})) as (other, _),
+        pytest.raises(TooManyTries, match="17 s") as caught,
+    ):
+        sf.connect(other, token=TOKEN)
+    assert caught.value.wait == 17
+
+
+def test_an_answer_that_takes_too_long_is_said():
+    silent = socket.create_server(("127.0.0.1", 0))
+    with silent, pytest.raises(ServerUnreachable, match=r"within 0\.05 seconds"):
+        sf.connect(f"http://127.0.0.1:{silent.getsockname()[1]}", token=TOKEN, timeout=0.05)
+
+
+class Lossy:
+    """A way to a server on which answers get lost: the work is done, and the connection ends."""
+
+    def __init__(self, url, path):
+        self.lose, self.keys, self._path = 0, [], path.encode()
+        self._server = int(url.rpartition(":")[2])
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near = self._listening.accept()[0]
+                threading.Thread(target=self._relay, args=(near,), daemon=True).start()
+
+    def _relay(self, near):
+        with near, socket.create_connection(("127.0.0.1", self._server)) as far, contextlib.suppress(OSError):
+            while request := near.recv(1 << 20):
+                head, _, body = request.partition(b"\r\n\r\n")
+                length = re.search(rb"content-length: (\d+)", head.lower())
+                while length and len(body) < int(length[1]):
+                    more = near.recv(1 << 20)
+                    request, body = request + more, body + more
+                far.sendall(request)
+                answer = far.recv(1 << 20)
+                if self._path in head:
+                    self.keys += re.findall(rb"idempotency-key: (\w+)", head.lower())
+                    self.lose -= 1
+                    if self.lose >= 0:
+                        return
+                near.sendall(answer)
+                far.settimeout(0.2)
+                with contextlib.suppress(TimeoutError):
+                    while rest := far.recv(1 << 20):
+                        near.sendall(rest)
+                far.settimeout(None)
+
+    def close(self):
+        self._listening.close()
+
+
+def test_a_lost_connection_is_asked_again_under_the_same_key_and_paid_once():
+    with house() as place, started(make_app(place, known)) as url:
+        way = Lossy(url, "/api/session/release")
+        with contextlib.closing(way), sf.connect(way.url, token=TOKEN) as session:
+            way.lose = 2
+            release = session.sql(SQL).release(epsilon="0.5")
+            assert len(way.keys) == 3
+            assert len(set(way.keys)) == 1
+            assert release.free  # the third one; the first has paid
+            assert session.balance().spent == place.session("ada").balance().spent == Fraction(1, 2)
+            session.sql(SQL).release(epsilon="0.5")
+            assert len(set(way.keys)) == 2
+            way.lose = 99
+            with pytest.raises(ServerUnreachable, match="is free"):
+                session.sql(SQL).release(epsilon="0.75")
+            assert len(way.keys) == 4 + 3
+            assert place.session("ada").balance().entries == 2
+
+
+def certificate(folder, name="127.0.0.1"):
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "own")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(name))]), critical=False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / f"{name}.pem", folder / f"{name}.key"
+    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return paths
+
+
+def test_certificates_are_checked_and_one_may_be_given(place, tmp_path):
+    own, key = certificate(tmp_path)
+    other, _ = certificate(tmp_path, "192.0.2.1")
+    with started(make_app(place, known), ssl_certfile=own, ssl_keyfile=key) as url:
+        with sf.connect(url, token=TOKEN, certificate=own) as session:
+            assert session.analyst == "ada"
+        for given in (None, other):
+            with pytest.raises(ServerUnreachable, match="certificate=PATH"):
+                sf.connect(url, token=TOKEN, certificate=given)
+    with pytest.raises(InvalidParameter, match="no PEM file"):
+        sf.connect("https://127.0.0.1", token=TOKEN, certificate=key)
+    with pytest.raises(InvalidParameter, match="no PEM file"):
+        sf.connect("https://127.0.0.1", token=TOKEN, certificate=tmp_path / "none.pem")
+
+
+def test_without_its_library_the_extra_is_named(url, monkeypatch):
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(MissingExtra, match=r"sfumato\[client\]"):
+        sf.connect(url, token=TOKEN)
+
+
+def test_a_closed_session_says_so(url):
+    session = sf.connect(url, token=TOKEN)
+    session.close()
+    with pytest.raises(ServerUnreachable, match="closed"):
+        session.balance()
+    assert repr(session).endswith(": closed>")
+
+
+def test_what_is_only_beside_the_data_is_named(url):
+    with sf.connect(url, token=TOKEN) as session:
+        for name in ("stream", "as_analyst", "validate", "most_common"):
+            with pytest.raises(UnknownName, match="beside the data"):
+                getattr(session, name)
+        with pytest.raises(UnknownName, match="There are"):
+            session.nothing_like_it  # noqa: B018
+        with pytest.raises(sf.errors.QueryRefused, match="over HTTP"):
+            session.sql(SQL).write("folder", 1)
+
+
+def test_the_token_is_in_nothing_that_is_shown(url):
+    with sf.connect(url, token=TOKEN) as session:
+        shown = [repr(session), repr(session.connection), str(vars(session)), repr(session.sql(SQL))]
+        assert not any(TOKEN in text for text in shown)
+        assert re.fullmatch(
+            r"<Session of visits, as 'ada', at http://\S+: epsilon \S+ of 10 left>", repr(session)
+        )
+
+
+def test_a_question_that_is_too_long_is_refused_before_it_is_sent(url):
+    with sf.connect(url, token=TOKEN) as session:
+        values = [f"{place:04}" + "x" * 500 for place in range(3000)]
+        asked = session.table("visits").filter(sf.col("city").is_in(values)).agg(n=sf.count())
+        with pytest.raises(InvalidParameter, match="1,048,576 bytes"):
+            asked.quote(1)
+
+
+def test_several_threads_share_a_session(url):
+    with sf.connect(url, token=TOKEN) as session:
+        found = []
+        asking = [
+            threading.Thread(target=lambda: found.append(str(session.sql(SQL).quote(epsilon=1))))
+            for _ in range(8)
+        ]
+        for one in asking:
+            one.start()
+        for one in asking:
+            one.join()
+        assert len(found) == 8
+        assert len(set(found)) == 1
