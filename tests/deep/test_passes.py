@@ -1,13 +1,16 @@
 """A draw in several passes, and passes in short floats: the same sums, and no record moves them further."""
 
+import gc
 import math
 
 import numpy as np
 import pytest
 
-from deep import made, objective, torch
+from deep import MODELS, made, objective, torch
 from sfumato.learn.torch.noise import Drawn
+from sfumato.learn.torch.recording import Recorder
 from sfumato.learn.torch.runs import private
+from sfumato.learn.torch.tape import Tape, Use
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
 
@@ -125,3 +128,14 @@ def test_draws_of_other_sizes_compile_nothing(physical, usual, monkeypatch):
     run._descent.sampler = _Sizes(run._descent.sampler, [20, 7, 40, 12])
     run.fit()
     assert seen == {usual}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nothing_of_a_pass_is_kept(name):
+    model, given, target = made(name, 5, torch.float32)
+    recorder = Recorder(model)
+    recorder.survey((given[0], target[0]), objective)
+    recorder.gradients(given, target, objective)
+    gc.collect()
+    kept = [each for each in gc.get_objects() if type(each) in (Tape, Use)]
+    assert not kept, "what a hook holds, and is held by, is freed never"

@@ -20,7 +20,7 @@ from sfumato.learn.torch.precision import in_full, precision_of
 from sfumato.learn.torch.recurrent import recur, recur_once
 from sfumato.learn.torch.stacked import of_all_uses
 from sfumato.learn.torch.surveying import axis_of, check_apart, compare, made_up, still, unmoved
-from sfumato.learn.torch.tape import Gradients, Tape, bounded, finite
+from sfumato.learn.torch.tape import Gradients, Tape, finite
 from sfumato.learn.torch.unknown import Call, gradients_of_unknown
 
 __all__ = ["Objective", "Recorder"]
@@ -76,12 +76,10 @@ class Recorder:
                 raise InvalidParameter(
                     "The objective must give one loss for each record: leave the mean to the step."
                 )
-            edges = [edge for use in tape.uses for edge in use.edges]
-            found = iter(torch.autograd.grad(losses.sum(), edges, allow_unused=True) if edges else ())
+            found = tape.gradients(losses.sum())
         listed = {name: list[Form]() for name in self.trained}
         with torch.no_grad():
-            for use in tape.uses:
-                parts = [next(found) for _ in use.edges]
+            for use, parts in zip(tape.uses, found, strict=True):
                 if all(part is None for part in parts):
                     continue
                 whole = (
@@ -136,8 +134,6 @@ class Recorder:
                 return gradients_of_unknown(layer, call, gradients, tape)
             given = tape.first(call.given[0], call.axes[0])
             gradient = tape.first(gradients[0], call.shown_axes[0])
-            if has_finite_gradient(layer):
-                gradient = bounded(gradient)
             return rule(layer, given, gradient, precision_of(_kind(gradient), gradient.device))
 
         return of
@@ -195,11 +191,11 @@ class Recorder:
             )
             ends = self._axes(name, [f"out {at}" for at in shown])
             of = self._of(layer, Call(kept, tuple(named), axes, tuple(shown), ends))
-            watched = self._tape.watch(name, tuple(outs[at] for at in shown), of, ends)
+            watched = self._tape.watch(
+                name, tuple(outs[at] for at in shown), of, ends, bound=has_finite_gradient(layer)
+            )
             for at, each in zip(shown, watched, strict=True):
                 outs[at] = each
-            if has_finite_gradient(layer):
-                outs[0].register_hook(torch.nan_to_num)  # what is captured is not yet finite
             return tree_unflatten(outs, tree)
 
         return hook

@@ -44,6 +44,7 @@ class Tape:
 
     def __init__(self, records: int, checked: bool = True) -> None:
         self.records, self.checked, self.uses = records, checked, list[Use]()
+        self._bounded = dict[int, Tensor]()
 
     def watch(
         self,
@@ -51,6 +52,8 @@ class Tape:
         outs: tuple[Tensor, ...],
         of: Callable[..., Gradients],
         axes: tuple[int, ...] | None = None,
+        *,
+        bound: bool = False,
     ) -> tuple[Tensor, ...]:
         """What came out, to be used from here on, so that its gradient can be asked for.
 
@@ -59,6 +62,7 @@ class Tape:
             outs: What came out.
             of: From the gradients of all of it to those of the layer's parameters.
             axes: Which axis of each is that of records; the first by default.
+            bound: Whether the gradient of the first is made numbers, whatever the records hold.
         """
         edges, shown = list[Any](), list[Tensor]()
         for out, axis in zip(outs, axes or (0,) * len(outs), strict=True):
@@ -72,9 +76,20 @@ class Tape:
                 seen = out.clone()  # a leaf must not be changed in place
             edges.append(torch.autograd.graph.get_gradient_edge(out))
             shown.append(seen)
+        if bound:
+            shown[0].register_hook(_bounding(len(self.uses), self._bounded))
         shapes = tuple(_zeros(out) for out in outs)
         self.uses.append(Use(name, tuple(edges), shapes, of))
         return tuple(shown)
+
+    def gradients(self, loss: Tensor) -> list[list[Tensor | None]]:
+        """Of what came out of each use; None for what the loss does not depend on."""
+        edges = [edge for use in self.uses for edge in use.edges]
+        found = iter(torch.autograd.grad(loss, edges, allow_unused=True) if edges else ())
+        listed: list[list[Tensor | None]] = [[next(found) for _ in use.edges] for use in self.uses]
+        for place in list(self._bounded):
+            listed[place][0] = self._bounded.pop(place)
+        return listed
 
     def first(self, value: Any, axis: int) -> Any:
         """With records as the first axis, and their lines as the second where a record has several."""
@@ -84,6 +99,19 @@ class Tape:
         if value.shape[0] == self.records:
             return value
         return value.reshape(self.records, -1, *value.shape[1:])
+
+
+def _bounding(place: int, kept: dict[int, Tensor]) -> Callable[[Tensor], Tensor]:
+    """Makes a gradient numbers for the layers before, and keeps it: autograd takes it as it was.
+
+    It knows nothing of the tape: what is recorded would hold itself, and be freed late.
+    """
+
+    def hook(gradient: Tensor) -> Tensor:
+        kept[place] = bounded(gradient)
+        return kept[place]
+
+    return hook
 
 
 def _zeros(out: Tensor) -> Callable[[], Tensor]:
