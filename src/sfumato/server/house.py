@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ class House:
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
         self._work, self._working = 0, threading.Condition()
+        self._ends: list[Callable[[], object]] = []
 
     def session(self, analyst: str) -> Session:
         """The session in an analyst's name.
@@ -83,8 +84,14 @@ class House:
                 self._work -= 1
                 self._working.notify_all()
 
+    def at_end(self, call: Callable[[], object]) -> None:
+        """Has something called when the end comes, before what has begun is waited for."""
+        self._ends.append(call)
+
     def wait(self) -> None:
         """Waits until all that has begun is done: what was paid is then on record."""
+        for call in self._ends:
+            call()
         with self._working:
             self._working.wait_for(lambda: not self._work)
 

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sfumato._dataclasses import dataclass
+from sfumato.errors import AccessDenied
 from sfumato.render import plain_json
 from sfumato.server.house import House
 from sfumato.server.http.bodies import Question
@@ -37,6 +38,15 @@ class Given:
         """
         paid_now = not self.release.free or self.release.counted or any(self.release.first.values())
         return not paid_now and self.query.windows is None
+
+    def refuse_closed(self) -> None:
+        """Refuses whoever may be given nothing more by now, answers from before included.
+
+        Raises:
+            AccessDenied: if the budget was closed, or the analyst revoked.
+        """
+        if not self.session.ledger.is_open(self.session.dataset_of(self.query.report).name):
+            raise AccessDenied("Nothing more is given: the budget is closed, or the steward has revoked you.")
 
     def written(self, *, arrow: bool) -> Response:
         """The columns as an Arrow stream with intervals, or everything about it as JSON."""

@@ -25,6 +25,7 @@ from sfumato.server.http.asking import Key, Name, Threads, Who
 from sfumato.server.http.bodies import Question
 from sfumato.server.http.books import Books
 from sfumato.server.http.guard import App, Guard, Known
+from sfumato.server.http.jobs import JobRoutes
 from sfumato.server.http.lasting import LASTS, Lasting
 from sfumato.server.http.operations import Operations
 from sfumato.server.http.people import People
@@ -77,6 +78,7 @@ def make_app(
     Books(house, run).add_to(app)
     Rereads(house, run).add_to(app)
     Sessions(house, run).add_to(app)
+    JobRoutes(house, run).add_to(app)
     Operations(house, ways.metrics, run).add_to(app)
     if accounts is not None:
         People(house, accounts, run).add_to(app)

@@ -11,7 +11,7 @@ from fastapi import Depends, Header, Path, Request
 
 from sfumato.server.access import Account, Act
 
-__all__ = ["Auditor", "Governor", "Key", "Name", "Threads", "Who"]
+__all__ = ["Auditor", "Governor", "Key", "Name", "Spender", "Threads", "Who"]
 
 T = TypeVar("T")
 Name = Annotated[str, Path(max_length=200)]
@@ -42,6 +42,8 @@ def _with(act: Act) -> Callable[[Request], Account]:
 
 Who = Annotated[Account, Depends(_asker)]
 """Whoever asks; the guard knows them."""
+Spender = Annotated[Account, Depends(_with(Act.SPEND))]
+"""Whoever asks, if they may have answers that are paid: decided before a body is looked at."""
 Governor = Annotated[Account, Depends(_with(Act.GOVERN))]
 """Whoever asks, if they may act as a steward: decided before a body is looked at."""
 Auditor = Annotated[Account, Depends(_with(Act.AUDIT))]

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from sfumato.errors import QueryRefused, SfumatoError
 
-__all__ = ["STATUS", "answered", "on_error", "on_invalid", "on_missing", "on_unforeseen", "refusal"]
+__all__ = ["STATUS", "answered", "note", "on_error", "on_invalid", "on_missing", "on_unforeseen", "refusal"]
 
 _LOG = logging.getLogger("sfumato.server")
 
@@ -75,9 +75,14 @@ async def on_missing(_: Request, error: Exception) -> Response:
 
 async def on_unforeseen(_: Request, error: Exception) -> Response:
     """Of anything else: its text may quote data, and stays here, unwritten."""
+    note(error)
+    return refusal(500, "error", "Something went wrong that nobody foresaw; its text is withheld.")
+
+
+def note(error: Exception) -> None:
+    """Logs that something went wrong that nobody foresaw: what it was called and where, never its text."""
     where = error.__traceback__
     while where is not None and where.tb_next is not None:
         where = where.tb_next
     place = "" if where is None else f" in {where.tb_frame.f_code.co_name}, line {where.tb_lineno}"
     _LOG.error("a %s that nobody foresaw%s", type(error).__name__, place)
-    return refusal(500, "error", "Something went wrong that nobody foresaw; its text is withheld.")
