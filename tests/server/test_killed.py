@@ -46,7 +46,7 @@ class Analyst:
         self.answers[text], self.open = answer, None
 
     def over_http(self, life) -> None:
-        with httpx.Client(base_url=life.http, timeout=60) as client:
+        with httpx.Client(base_url=life.http, timeout=60, verify=False) as client:
             try:
                 while True:
                     text = self.next()
@@ -103,7 +103,7 @@ def killed(nursery, folder, point, deaths, url=""):
         assert life.status() == -signal.SIGKILL
         assert_nothing_told(life)
     life = nursery.life(config)
-    with httpx.Client(base_url=life.http, timeout=60) as client:
+    with httpx.Client(base_url=life.http, timeout=60, verify=False) as client:
         for analyst in analysts:
             open_one = analyst.open
             if open_one is not None:

@@ -18,6 +18,7 @@ import uvicorn
 from cryptography import x509
 
 from sfumato.errors import InvalidParameter
+from sfumato.server.http.connections import Connection
 from sfumato.server.http.guard import App
 
 __all__ = ["bound", "serve", "tls_context"]
@@ -98,6 +99,7 @@ def serve(
         date_header=False,
         proxy_headers=False,
         lifespan="off",
+        http=Connection,
         ws="none",
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_IDLE,

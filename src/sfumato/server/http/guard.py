@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
@@ -15,7 +15,7 @@ from sfumato.errors import AccessDenied, TooManyTries
 from sfumato.server.access import Account
 from sfumato.server.http.failures import refusal
 
-__all__ = ["ASKER", "App", "Guard", "Known", "Receive", "Scope", "Send"]
+__all__ = ["ASKER", "HEADERS", "App", "Guard", "Known", "Receive", "Scope", "Send"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -30,13 +30,22 @@ _TOKEN_WORDS = frozenset({"token", "access_token", "authorization", "bearer", "a
 _PREFIX = "sfu_"
 _CLOSED = ("/api", "/metrics")  # and all below /api
 _CLOSE = {"Connection": "close"}
-_HEADERS = [
+_ONCE = (
+    b"authorization",
+    b"host",
+    b"content-length",
+    b"transfer-encoding",
+    b"content-type",
+    b"idempotency-key",
+)
+HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
     (b"cross-origin-resource-policy", b"same-origin"),
-]
+)
+"""What browsers are told of every answer."""
 
 
 Known: TypeAlias = Callable[[str, str], Account]
@@ -96,6 +105,8 @@ class Guard:
                 "Addresses are written into logs: send the token in the header Authorization: Bearer TOKEN, "
                 "and have this one revoked.",
             )
+        if _is_ambiguous(scope["headers"]):
+            return refusal(400, "ambiguous", "A header that decides something came twice.", _CLOSE)
         length = sent.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > MOST_BYTES:
             return _too_large()
@@ -120,6 +131,12 @@ class Guard:
 
 def _unknown(message: str) -> Response:
     return refusal(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
+
+
+def _is_ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether what stands before this server may have read another request than it does."""
+    names = [name for name, _ in headers if name in _ONCE]
+    return len(names) != len({*names})
 
 
 def _names_a_token(query: bytes) -> bool:
@@ -180,7 +197,7 @@ def _with_headers(send: Send) -> Send:
 
     async def telling(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *_HEADERS]}
+            message = {**message, "headers": [*message["headers"], *HEADERS]}
         await send(message)
 
     return telling
