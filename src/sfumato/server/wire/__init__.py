@@ -12,7 +12,8 @@ read, and errors with all their fields have to be ours.
 | `settings` | what `SET` changes, and what a transaction puts back |
 | `statements` | a text cut into statements, and what kind each is |
 | `shapes` | the columns of an answer and the types of parameters, known before anything is paid |
-| `catalog` | tables that clients look at (`catalog_tables`), from the public schema; `rewriting`: their SQL |
+| `catalog` | what clients look up, from the public schema; `rewriting`: their SQL |
+| `catalog_tables` | which tables PostgreSQL's catalog has; `catalog_rows`, `catalog_functions` |
 | `desk` | what one statement gives: a setting, a quote, a catalog's rows or a private answer |
 | `login` | SCRAM, as the protocol wraps it |
 | `extended` | prepared statements and portals |

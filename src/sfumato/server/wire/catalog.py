@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from sqlglot import exp
 
-from sfumato.server.wire.catalog_tables import SCHEMA, columns_of, long_name, rows
+from sfumato.server.wire.catalog_functions import HOME, MACROS
+from sfumato.server.wire.catalog_rows import long_name, rows
+from sfumato.server.wire.catalog_tables import columns_of, table_names
 from sfumato.server.wire.messages import Field
-from sfumato.server.wire.rewriting import HOME, MACROS, rewritten
+from sfumato.server.wire.rewriting import Asker, rewritten
 from sfumato.server.wire.shapes import field_of
 from sfumato.server.wire.sqlstates import WireError
 from sfumato.server.wire.types import KINDS, TEXT
@@ -41,7 +43,7 @@ _LOCK = ("SET GLOBAL TimeZone = 'UTC'", "SET enable_external_access = false", "S
 _SECONDS, _MOST, _PAGE = 5.0, 100_000, 10_000
 _DUCKDB = {
     "BOOLEAN": 16, "BLOB": 17, "TINYINT": 21, "SMALLINT": 21, "INTEGER": 23, "UTINYINT": 21, "USMALLINT": 23,
-    "BIGINT": 20, "UINTEGER": 20, "UBIGINT": 1700, "HUGEINT": 1700, "FLOAT": 701, "DOUBLE": 701, "DATE": 1082,
+    "BIGINT": 20, "UINTEGER": 26, "UBIGINT": 1700, "HUGEINT": 1700, "FLOAT": 700, "DOUBLE": 701, "DATE": 1082,
     "TIME": 1083, "TIMESTAMP": 1114, "VARCHAR": 25,
 }  # fmt: skip
 
@@ -56,24 +58,24 @@ class Catalog:
         self._lock = threading.Lock()
         self._connection.execute(f"CREATE SCHEMA {HOME}")
         filled = rows(database, tables, settings)
-        script = [_created(table, filled.get(table, [])) for table in SCHEMA]
+        script = [_created(table, filled.get(table, [])) for table in table_names()]
         script += [
             _types(),
             *(f"CREATE MACRO {HOME}.{name} AS {meaning}" for name, meaning in MACROS.items()),
         ]
-        self._connection.execute(";\n".join(script))
+        self._connection.execute(";\n".join(["BEGIN", *script, "COMMIT"]))
         for command in _LOCK:
             self._connection.execute(command)
 
     def ask(
-        self, tree: exp.Expr, constants: Mapping[str, str | None], values: Sequence[Any] = ()
+        self, tree: exp.Expr, asker: Asker, values: Sequence[Any] = ()
     ) -> tuple[list[Field], list[tuple[Any, ...]]]:
         """The columns and rows that a query about the catalog gives, within limits of time and size.
 
         Raises:
             WireError: if it cannot be answered.
         """
-        text = rewritten(tree.copy(), constants, values)
+        text = rewritten(tree.copy(), asker, values)
         with self._lock:
             cursor = self._connection.cursor()
         alarm = threading.Timer(_SECONDS, cursor.interrupt)
@@ -121,6 +123,8 @@ def _types() -> str:
 
 
 def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, str):
         return "'" + value.replace("\0", "").replace("'", "''") + "'"
     return "NULL" if value is None else str(value).lower()

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from sfumato._dataclasses import dataclass
 from sfumato.schema import ColumnType, Date, Enum, Int
 from sfumato.server.events import Event, Watch, nobody
-from sfumato.server.wire.catalog_tables import CATALOG_KINDS
+from sfumato.server.wire.catalog_tables import catalog_oids
 from sfumato.server.wire.messages import Field
-from sfumato.server.wire.rewriting import about_catalog, tree_of
+from sfumato.server.wire.rewriting import Asker, about_catalog, settings_in, tree_of
+from sfumato.server.wire.settings import shown_name
 from sfumato.server.wire.shapes import (
     answer_fields,
     answer_table,
@@ -28,7 +29,7 @@ from sfumato.server.wire.shapes import (
 )
 from sfumato.server.wire.sqlstates import WireError, fields_of
 from sfumato.server.wire.statements import Statement
-from sfumato.server.wire.types import TEXT, sample
+from sfumato.server.wire.types import TEXT, oid_of, sample
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -94,7 +95,7 @@ class Desk:
             "current_schema": "public",
         }
         declared = [pair for table in session.tables.values() for pair in table.schema.items()]
-        self._kinds = {name.lower(): str(column.kind) for name, column in declared}
+        self._kinds = {name.lower(): oid_of(str(column.kind)) for name, column in declared}
         self._likely = {
             name.lower(): value for name, column in declared if (value := _likely(column)) is not None
         }
@@ -109,7 +110,7 @@ class Desk:
         if statement.kind not in ("select", "explain"):
             return tuple(given)
         tree = self._about_catalog(statement.text)
-        return parameter_oids(statement.text, given, self._kinds if tree is None else CATALOG_KINDS)
+        return parameter_oids(statement.text, given, self._kinds if tree is None else catalog_oids())
 
     def fields(
         self, statement: Statement, oids: Sequence[int], values: Sequence[Any] | None = None
@@ -133,7 +134,7 @@ class Desk:
             return None
         tree = self._about_catalog(statement.text)
         if tree is not None:
-            return self._catalog().ask(tree, self._constants, values or [None] * len(oids))[0]
+            return self._catalog().ask(tree, self._asker(), values or [None] * len(oids))[0]
         query = self._asked(statement.text, self._samples(statement, oids) if values is None else values)
         return _PLAN if query.explain else answer_fields(query, intervals=self.settings.intervals)
 
@@ -223,11 +224,14 @@ class Desk:
             fields = [field_of(name, TEXT) for name in ("name", "setting", "description")]
             return Outcome("SHOW", fields, [(*pair, "") for pair in self.settings.all().items()])
         value = self.settings.get(statement.name)
-        return Outcome("SHOW", [field_of(statement.name.replace(" ", "_"), TEXT)], [(value or "",)])
+        return Outcome("SHOW", [field_of(shown_name(statement.name), TEXT)], [(value or "",)])
 
     def _about_catalog(self, text: str) -> exp.Expr | None:
         tree = tree_of(text)
         return tree if tree is not None and about_catalog(tree) else None
+
+    def _asker(self) -> Asker:
+        return Asker(self._constants, self.settings.all())
 
     def _asked(self, text: str, values: Sequence[Any]) -> Query:
         """The question that a text is, also where it names tables with their schema."""
@@ -237,7 +241,9 @@ class Desk:
     def _select(self, statement: Statement, values: Sequence[Any]) -> Outcome:
         tree = self._about_catalog(statement.text)
         if tree is not None:
-            fields, rows = self._catalog().ask(tree, self._constants, values)
+            for name, value, local in settings_in(tree, values):
+                self.settings.set(name, value, local=local)
+            fields, rows = self._catalog().ask(tree, self._asker(), values)
             return Outcome(f"SELECT {len(rows)}", fields, rows)
         query = self._asked(statement.text, values)
         return self._explained(query) if query.explain else self._released(query)

@@ -1,127 +1,24 @@
 """PostgreSQL's SQL about its catalog as DuckDB's SQL about our tables of the catalog.
 
-Only names that are listed here pass: tables of the catalog, and functions that look at nothing else.
+Only names that are listed pass: tables of `catalog_tables`, and functions of `catalog_functions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sqlglot
 from sqlglot import exp
 
-from sfumato.server.wire.catalog_tables import SCHEMA
+from sfumato._dataclasses import dataclass
+from sfumato.server.wire.catalog_functions import HOME, MACROS, NAMED, NATIVE
+from sfumato.server.wire.catalog_tables import FUNCTIONS, is_listed
 from sfumato.server.wire.sqlstates import WireError
 
-__all__ = ["HOME", "MACROS", "about_catalog", "rewritten", "tree_of"]
+__all__ = ["Asker", "about_catalog", "parsed", "rewritten", "settings_in", "tree_of"]
 
-HOME = "cat"
-"""The schema of DuckDB in which the tables and functions are."""
-
-MACROS: Mapping[str, str] = {
-    "pg_table_is_visible(a)": "true",
-    "pg_type_is_visible(a)": "true",
-    "pg_function_is_visible(a)": "true",
-    "pg_collation_is_visible(a)": "true",
-    "pg_operator_is_visible(a)": "true",
-    "pg_opclass_is_visible(a)": "true",
-    "pg_conversion_is_visible(a)": "true",
-    "pg_statistics_obj_is_visible(a)": "true",
-    "pg_ts_config_is_visible(a)": "true",
-    "pg_ts_dict_is_visible(a)": "true",
-    "pg_ts_parser_is_visible(a)": "true",
-    "pg_ts_template_is_visible(a)": "true",
-    "pg_get_userbyid(a)": "'sfumato'",
-    "pg_encoding_to_char(a)": "'UTF8'",
-    "pg_char_to_encoding(a)": "6",
-    "pg_get_expr(a, b)": "NULL::VARCHAR",
-    "pg_get_expr3(a, b, c)": "NULL::VARCHAR",
-    "pg_get_constraintdef(a)": "NULL::VARCHAR",
-    "pg_get_constraintdef2(a, b)": "NULL::VARCHAR",
-    "pg_get_indexdef(a)": "NULL::VARCHAR",
-    "pg_get_indexdef3(a, b, c)": "NULL::VARCHAR",
-    "pg_get_viewdef(a)": "NULL::VARCHAR",
-    "pg_get_viewdef2(a, b)": "NULL::VARCHAR",
-    "pg_get_ruledef(a)": "NULL::VARCHAR",
-    "pg_get_triggerdef(a)": "NULL::VARCHAR",
-    "pg_get_triggerdef2(a, b)": "NULL::VARCHAR",
-    "pg_get_functiondef(a)": "NULL::VARCHAR",
-    "pg_get_function_result(a)": "NULL::VARCHAR",
-    "pg_get_function_arguments(a)": "NULL::VARCHAR",
-    "pg_get_function_identity_arguments(a)": "NULL::VARCHAR",
-    "pg_get_partkeydef(a)": "NULL::VARCHAR",
-    "pg_get_statisticsobjdef_columns(a)": "NULL::VARCHAR",
-    "pg_get_serial_sequence(a, b)": "NULL::VARCHAR",
-    "pg_relation_is_publishable(a)": "false",
-    "pg_relation_size(a)": "0",
-    "pg_relation_size2(a, b)": "0",
-    "pg_total_relation_size(a)": "0",
-    "pg_table_size(a)": "0",
-    "pg_indexes_size(a)": "0",
-    "pg_database_size(a)": "0",
-    "pg_size_pretty(a)": "'0 bytes'",
-    "pg_tablespace_location(a)": "''",
-    "pg_is_in_recovery()": "false",
-    "pg_is_other_temp_schema(a)": "false",
-    "pg_my_temp_schema()": "0",
-    "pg_backend_pid()": "0",
-    "pg_postmaster_start_time()": "TIMESTAMP '2000-01-01'",
-    "pg_conf_load_time()": "TIMESTAMP '2000-01-01'",
-    "pg_advisory_unlock_all()": "NULL::VARCHAR",
-    "pg_stat_get_numscans(a)": "0",
-    "pg_column_is_updatable(a, b, c)": "false",
-    "pg_relation_is_updatable(a, b)": "0",
-    "pg_has_role(a, b)": "true",
-    "pg_has_role3(a, b, c)": "true",
-    "has_database_privilege(a, b)": "true",
-    "has_database_privilege3(a, b, c)": "true",
-    "has_schema_privilege(a, b)": "upper(b) = 'USAGE'",
-    "has_schema_privilege3(a, b, c)": "upper(c) = 'USAGE'",
-    "has_table_privilege(a, b)": "upper(b) = 'SELECT'",
-    "has_table_privilege3(a, b, c)": "upper(c) = 'SELECT'",
-    "has_any_column_privilege(a, b)": "upper(b) = 'SELECT'",
-    "has_column_privilege3(a, b, c)": "upper(c) = 'SELECT'",
-    "has_function_privilege(a, b)": "false",
-    "obj_description(a)": "NULL::VARCHAR",
-    "obj_description2(a, b)": "NULL::VARCHAR",
-    "shobj_description(a, b)": "NULL::VARCHAR",
-    "col_description(a, b)": "NULL::VARCHAR",
-    "getdatabaseencoding()": "'UTF8'",
-    "inet_server_addr()": "NULL::VARCHAR",
-    "inet_server_port()": "NULL::INTEGER",
-    "inet_client_addr()": "NULL::VARCHAR",
-    "txid_current()": "1",
-    "quote_ident(a)": "'\"' || replace(a, '\"', '\"\"') || '\"'",
-    "array_upper(a, b)": "len(a)",
-    "array_lower(a, b)": "1",
-    "array_position2(a, b)": "list_position(a, b)",
-    "array_to_string(a, b)": "list_aggregate(a::VARCHAR[], 'string_agg', b)",
-    "format_type(a, b)": f"(SELECT format FROM {HOME}.sfumato_types zz WHERE zz.oid = a)",
-    "to_regclass(a)": f"(SELECT oid FROM {HOME}.pg_class zz WHERE zz.relname = replace(a, 'public.', ''))",
-    "to_regtype(a)": f"(SELECT oid FROM {HOME}.sfumato_types zz WHERE a IN (zz.format, zz.typname))",
-    "regclass_name(a)": f"(SELECT relname FROM {HOME}.pg_class zz WHERE zz.oid = a)",
-    "current_setting(a)": f"(SELECT setting FROM {HOME}.pg_settings zz WHERE zz.name = lower(a))",
-    "current_setting2(a, b)": f"(SELECT setting FROM {HOME}.pg_settings zz WHERE zz.name = lower(a))",
-    "set_config(a, b, c)": "b",
-    "age(a)": "0",
-}
-"""Functions of PostgreSQL that DuckDB lacks, or has otherwise; a number after the name is of arguments."""
-
-_NATIVE = frozenset(
-    {
-        "abs", "any_value", "array_agg", "array_append", "array_cat", "array_contains",
-        "array_length", "bool_and", "bool_or", "cardinality", "cast", "ceil", "char_length",
-        "coalesce", "concat", "concat_ws", "count", "date_part", "date_trunc", "extract", "floor",
-        "format", "generate_series", "generate_subscripts", "greatest", "if", "initcap", "least",
-        "left", "length", "list_contains", "lower", "ltrim", "max", "md5", "min", "mod", "nullif",
-        "now", "position", "regexp_like", "regexp_matches", "regexp_replace", "repeat", "replace",
-        "reverse", "right", "round", "row_number", "rpad", "lpad", "rtrim", "split_part",
-        "starts_with", "string_agg", "string_to_array", "strpos", "str_position", "substr",
-        "substring", "sum", "to_char", "trim", "unnest", "upper", "current_timestamp",
-        "current_date", "case", "list_aggregate", "array_to_string", "posexplode", "explode",
-    }
-)  # fmt: skip
 _GUARDED = (exp.Insert, exp.Update, exp.Delete, exp.Create, exp.Drop, exp.Command, exp.Into, exp.Lock)
 _OPERATORS: Mapping[str, type[exp.Binary]] = {
     "~": exp.RegexpLike,
@@ -133,23 +30,59 @@ _OPERATORS: Mapping[str, type[exp.Binary]] = {
     "<": exp.LT,
     ">": exp.GT,
 }
-_NUMBERS = frozenset({"oid", "xid", "regproc", "regprocedure", "regoper", "regnamespace", "regrole", "cid"})
+_NUMBERS = frozenset({"oid", "xid", "regoper", "cid"})
 _TEXTS = frozenset(
-    {"name", "char", '"char"', "information_schema.sql_identifier", "cstring", "bpchar", "json"}
+    {"name", "char", '"char"', "information_schema.sql_identifier", "cstring", "bpchar", "json", "aclitem"}
 )
 _SCHEMAS = ("", "pg_catalog", "information_schema")
 _HIDDEN = frozenset({"tableoid", "xmin", "ctid"})
 _NOTHING = frozenset({"json_build_object", "row_to_json", "to_json", "jsonobject", "json_object"})
 _MACROS = {name.partition("(")[0]: name for name in MACROS}
+_PERSONAL = {"pg_roles": "rolname", "pg_user": "usename"}
+_SETTINGS = frozenset({"pg_settings", "pg_show_all_settings"})
+
+Change = Callable[[exp.Expr], None]
+
+_PREFIX = re.compile(
+    r"""
+    (?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*"(?!\s*\.)|--[^\n]*|/\*.*?\*/)
+    | (?<![\w.])(?:"pg_catalog"|pg_catalog)\s*\.\s*(?=[a-z_]\w*\s*\()
+    | \bAS\s+(?P<label>SELECT|TABLE|ALL|END|DESC|ASC|USER|ORDER|GROUP|FROM|TO|ON|CHECK|DEFAULT|COLUMN)
+      (?=\s*(?:,|\)|$|FROM\b))
+    | ::\s*(?P<oids>oid|xid|reg[a-z]+)\s*\[\]
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+"""What the parser does not read as PostgreSQL does: functions with their schema, labels that are keywords,
+lists of numbers of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks: what functions without arguments give them, and their settings by name."""
+
+    constants: Mapping[str, str | None]
+    settings: Mapping[str, str]
 
 
 def tree_of(text: str) -> exp.Expr | None:
     """The tree of one query in PostgreSQL's SQL; None if it is none."""
+    tree = parsed(text)
+    return tree if isinstance(tree, exp.Query | exp.Values) else None
+
+
+def parsed(text: str) -> exp.Expr | None:
+    """The tree of one statement in PostgreSQL's SQL; None if it cannot be read."""
     try:
-        tree = sqlglot.parse_one(text, read="postgres")
+        return sqlglot.parse_one(_PREFIX.sub(_without, text), read="postgres")
     except Exception:  # whatever the parser stumbles over
         return None
-    return tree if isinstance(tree, exp.Query | exp.Values) else None
+
+
+def _without(match: re.Match[str]) -> str:
+    if match["oids"]:
+        return "::uint[]"
+    return match["kept"] or (f'AS "{match["label"].lower()}"' if match["label"] else "")
 
 
 def about_catalog(tree: exp.Expr) -> bool:
@@ -164,18 +97,18 @@ def about_catalog(tree: exp.Expr) -> bool:
 
 
 def _listed(table: exp.Table) -> str:
-    """The name under which `SCHEMA` has it; empty if it has not."""
+    """The name under which the catalog has it; empty if it has not."""
     schema, name = table.db.lower(), table.name.lower()
     full = f"{schema}.{name}" if schema == "information_schema" else name
-    return full if schema in _SCHEMAS and full in SCHEMA else ""
+    return full if schema in _SCHEMAS and is_listed(full) else ""
 
 
-def rewritten(tree: exp.Expr, constants: Mapping[str, str | None], values: Sequence[Any] = ()) -> str:
+def rewritten(tree: exp.Expr, asker: Asker, values: Sequence[Any] = ()) -> str:
     """The same query for DuckDB.
 
     Args:
         tree: As `tree_of` gives it; it is changed.
-        constants: What functions without arguments give in this connection, such as `current_user`.
+        asker: Who asks.
         values: Of the parameters `$1`, `$2`, ….
 
     Raises:
@@ -184,13 +117,47 @@ def rewritten(tree: exp.Expr, constants: Mapping[str, str | None], values: Seque
     if any(tree.find_all(*_GUARDED)):
         raise WireError("0A000", "The catalog can be read, and nothing else.")
     root = exp.Paren(this=tree)  # so that the tree itself can be replaced
+    for name in root.find_all(exp.Identifier):
+        if not name.quoted:
+            name.set("this", name.name.lower())  # as PostgreSQL does; DuckDB would show it as it is written
     for select in root.find_all(exp.Select):
         select.set("expressions", [_named(column) for column in select.expressions])
-    for change in (_parameters(values), _tables, _operators, _calls(constants), _casts):
+    for change in (_parameters(values), _tables(asker), _operators, _casts, _texts, _calls(asker)):
         for node in list(root.walk()):
             change(node)
     _check_functions(root)
     return str(root.this.sql(dialect="duckdb"))
+
+
+def settings_in(tree: exp.Expr, values: Sequence[Any] = ()) -> list[tuple[str, str | None, bool]]:
+    """What `set_config` in a query sets: name, value, and whether for the transaction alone.
+
+    Raises:
+        WireError: if it is not a column of the query, or its arguments are not plain values.
+    """
+    calls = [call for call in tree.find_all(exp.Anonymous) if _name(call) == "set_config"]
+    columns = tree.expressions if isinstance(tree, exp.Select) else []
+    shown = [column.unalias() for column in columns]
+    found = []
+    for call in calls:
+        given = [_plain(argument, values) for argument in call.expressions]
+        if not any(call is column for column in shown) or len(given) != 3 or not isinstance(given[0], str):
+            raise WireError(
+                "0A000", "set_config takes plain values, in a column of a query.", hint="Use SET."
+            )
+        value = None if given[1] is None else str(given[1])
+        found.append((given[0], value, bool(given[2])))
+    return found
+
+
+def _plain(node: exp.Expr, values: Sequence[Any]) -> Any:
+    while isinstance(node, exp.Cast | exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Parameter) and node.name.isdecimal() and 0 < int(node.name) <= len(values):
+        return values[int(node.name) - 1]
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    return node.name if isinstance(node, exp.Literal) else None
 
 
 def _named(column: exp.Expr) -> exp.Expr:
@@ -198,69 +165,157 @@ def _named(column: exp.Expr) -> exp.Expr:
     if isinstance(column, exp.Alias | exp.Column | exp.Star) or column.is_star:
         return column
     inner = column
-    while isinstance(inner, exp.Cast | exp.Paren | exp.Dot | exp.Collate):
+    while isinstance(inner, exp.Cast | exp.Paren | exp.Dot | exp.Collate | exp.Bracket):
         inner = inner.expression if isinstance(inner, exp.Dot) else inner.this
-    name = inner.name if isinstance(inner, exp.Column) else _name(inner)
+    name = inner.name if isinstance(inner, exp.Column | exp.Identifier) else _name(inner)
     if not name and isinstance(column, exp.Cast):
-        name = column.to.sql(dialect="postgres").lower().removeprefix("pg_catalog.")
-    return exp.alias_(column, name or "?column?", quoted=True)
+        name = _type(column)
+    return exp.alias_(column, _SHOWN.get(name, name) or "?column?", quoted=True)
 
 
-def _tables(node: exp.Expr) -> None:
-    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-        name = _listed(node)
-        local = {cte.alias_or_name.lower() for cte in node.root().find_all(exp.CTE)}
-        if not node.db and node.name.lower() in local:
-            return
-        if not name:
-            raise WireError("42P01", f"There is no table {node.name[:60]!r} in the catalog.")
-        if not node.alias:
-            node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
-        node.set("this", exp.to_identifier(name.replace("information_schema.", "is_"), quoted=True))
-        node.set("db", exp.to_identifier(HOME))
-        node.set("catalog", None)
-    elif isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
-        node.set("db", None)  # pg_catalog.generate_series(…)
-    elif isinstance(node, exp.Column) and node.name.lower() in _HIDDEN:
-        node.replace(exp.Literal.number(0))
-    elif isinstance(node, exp.Column) and node.args.get("db"):
-        node.set("db", None)  # pg_catalog.pg_class.relname
-        node.set("catalog", None)
+_SHOWN = {"group_concat": "string_agg", "str_position": "position", "time_to_str": "to_char"}
+"""Names of functions that the parser changes."""
+
+
+def _tables(asker: Asker) -> Change:
+    changed = {
+        name: value for name, value in asker.settings.items() if not any(sign in name for sign in "'\\")
+    }
+
+    def change(node: exp.Expr) -> None:
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            _table(node, asker, changed)
+        elif isinstance(node, exp.Table):
+            name = _name(node.this)
+            if name in FUNCTIONS:
+                node.set("this", exp.to_identifier(name))
+                _table(node, asker, changed)
+            node.set("db", exp.to_identifier(HOME) if name in FUNCTIONS else None)
+        elif isinstance(node, exp.Column) and node.name.lower() in _HIDDEN:
+            node.replace(exp.Literal.number(0))
+        elif isinstance(node, exp.Column) and node.args.get("db"):
+            node.set("db", None)  # pg_catalog.pg_class.relname
+            node.set("catalog", None)
+
+    return change
+
+
+def _table(node: exp.Table, asker: Asker, settings: Mapping[str, str]) -> None:
+    name = _listed(node)
+    local = {cte.alias_or_name.lower() for cte in node.root().find_all(exp.CTE)}
+    if not node.db and node.name.lower() in local:
+        return
+    if not name:
+        raise WireError("42P01", f"There is no table {node.name[:60]!r} in the catalog.")
+    if not node.alias:
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
+    node.set("this", exp.to_identifier(name.replace("information_schema.", "is_"), quoted=True))
+    node.set("db", exp.to_identifier(HOME))
+    node.set("catalog", None)
+    if name in _PERSONAL:
+        column = exp.column(_PERSONAL[name])
+        value: exp.Expr = exp.Coalesce(this=column, expressions=[_text(asker.constants.get("user") or "")])
+        _replaced(node, _PERSONAL[name], value)
+    elif name in _SETTINGS:
+        cases = [exp.If(this=_text(key), true=_text(value)) for key, value in settings.items()]
+        _replaced(
+            node, "setting", exp.Case(this=exp.column("name"), ifs=cases, default=exp.column("setting"))
+        )
+
+
+def _replaced(node: exp.Table, column: str, value: exp.Expr) -> None:
+    """Put a subquery in a table's place, in which one column has other values."""
+    alias = node.args.pop("alias")
+    inner = node.copy()
+    instead = exp.Star(replace=[exp.alias_(value, column)])
+    subquery = exp.Subquery(this=exp.Select(expressions=[instead]).from_(inner), alias=alias)
+    for key in ("joins", "laterals"):
+        if moved := inner.args.pop(key, None):
+            subquery.set(key, moved)
+    node.replace(subquery)
 
 
 def _operators(node: exp.Expr) -> None:
     if isinstance(node, exp.Collate):
         node.replace(node.this)
+    elif isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+        listed = node.expression.this.unnest()
+        query = listed.expressions[0] if isinstance(listed, exp.Array) and listed.expressions else None
+        if isinstance(query, exp.Query):  # = ANY(ARRAY(SELECT …))
+            node.replace(exp.In(this=node.this, query=exp.Subquery(this=query)))
+    elif isinstance(node, exp.NEQ) and _name(node.expression) == "all":  # <> ALL(a list)
+        arguments = [*node.expression.expressions, node.this]
+        node.replace(exp.Not(this=exp.Anonymous(this="list_contains", expressions=arguments)))
     elif isinstance(node, exp.Operator):
         sign = str(node.args["operator"]).split(".")[-1].strip(" ()")
         if sign in _OPERATORS:
             node.replace(_OPERATORS[sign](this=node.this, expression=node.expression))
     elif isinstance(node, exp.ByteString):
-        node.replace(exp.Literal.string(node.name.replace("\\n", "\n").replace("\\\\", "\\")))
+        node.replace(_text(node.name.replace("\\n", "\n").replace("\\\\", "\\")))
 
 
-def _calls(constants: Mapping[str, str | None]) -> Any:
+def _texts(node: exp.Expr) -> None:
+    """What PostgreSQL does with texts and DuckDB otherwise: patterns, `format`, LIKE with backslashes."""
+    if isinstance(node, exp.Substring) and _is_text(node.args.get("start")):
+        found = exp.Anonymous(this="regexp_extract", expressions=[node.this, node.args["start"], _one()])
+        node.replace(exp.Nullif(this=found, expression=_text("")))
+    elif isinstance(node, exp.Format) and _is_text(node.this):
+        node.replace(_formatted(node.this.name, list(node.expressions)))
+    elif (
+        isinstance(node, exp.Like | exp.ILike)
+        and _is_text(node.expression)
+        and "\\" in node.expression.name
+        and not isinstance(node.parent, exp.Escape)
+    ):
+        node.replace(exp.Escape(this=node.copy(), expression=_text("\\")))
+
+
+def _is_text(node: Any) -> bool:
+    return isinstance(node, exp.Literal) and bool(node.is_string)
+
+
+def _one() -> exp.Expr:
+    return exp.Literal.number(1)
+
+
+def _formatted(pattern: str, values: list[exp.Expr]) -> exp.Expr:
+    """`format('%I.%I', …)` as the parts of it, one after the other."""
+    parts: list[exp.Expr] = []
+    head, *rest = pattern.replace("%%", "\0").split("%")
+    parts.append(_text(head.replace("\0", "%")))
+    for part in rest:
+        if part[:1] not in ("s", "I", "L") or not part or not values:
+            raise WireError("0A000", "format takes %s, %I and %L here, with a value for each.")
+        value = values.pop(0)
+        quoting = {"I": "quote_ident", "L": "quote_literal"}.get(part[0])
+        parts.append(value if quoting is None else exp.Anonymous(this=quoting, expressions=[value]))
+        parts.append(_text(part[1:].replace("\0", "%")))
+    return exp.Anonymous(this="concat", expressions=parts)
+
+
+def _calls(asker: Asker) -> Change:
     def change(node: exp.Expr) -> None:
         if isinstance(node, exp.Dot) and node.this.name.lower() in _SCHEMAS[1:]:
             node.replace(node.expression)
             node = node.expression
         name = _name(node)
-        if name in constants and not node.args.get("expressions"):
-            value = constants[name]
-            node.replace(exp.null() if value is None else exp.Literal.string(value))
+        arguments = list(node.iter_expressions())
+        if name in asker.constants and not node.args.get("expressions"):
+            value = asker.constants[name]
+            node.replace(exp.null() if value is None else _text(value))
+        elif name == "set_config" and len(arguments) == 3:
+            node.replace(arguments[1])
         elif name in _NOTHING:
             node.replace(exp.null())
         elif name == "current_schemas":
-            node.replace(exp.array(exp.Literal.string("pg_catalog"), exp.Literal.string("public")))
-        elif name in _MACROS or f"{name}{_count(node)}" in _MACROS:
-            counted = f"{name}{_count(node)}"
-            called = counted if counted in _MACROS else name
-            arguments = list(node.iter_expressions())
-            node.replace(
-                exp.Dot(
-                    this=exp.to_identifier(HOME), expression=exp.Anonymous(this=called, expressions=arguments)
-                )
-            )
+            both = [_text("pg_catalog")] * node.sql().upper().endswith("TRUE)")
+            node.replace(exp.array(*both, _text("public")))
+        elif name == "current_setting" and arguments and _is_text(arguments[0]):
+            known = asker.settings.get(arguments[0].name.lower())
+            node.replace(exp.null() if known is None else _text(known))
+        elif f"{name}{len(arguments)}" in _MACROS or name in _MACROS:
+            counted = f"{name}{len(arguments)}"
+            node.replace(_call(counted if counted in _MACROS else name, arguments))
 
     return change
 
@@ -274,35 +329,35 @@ def _name(node: exp.Expr) -> str:
     return {"current_version": "version"}.get(name, name)
 
 
-def _count(node: exp.Expr) -> int:
-    return len(list(node.iter_expressions()))
+def _type(cast: exp.Cast) -> str:
+    return str(cast.to.sql(dialect="postgres")).lower().removeprefix("pg_catalog.")
 
 
 def _casts(node: exp.Expr) -> None:
     if not isinstance(node, exp.Cast):
         return
-    to = node.to.sql(dialect="postgres").lower().removeprefix("pg_catalog.")
+    to = _type(node)
     listed, to = to.endswith("[]"), to.removesuffix("[]")
-    kind = "BIGINT" if to in _NUMBERS else "TEXT" if to in _TEXTS else ""
-    if to in ("regclass", "regtype"):
-        node.replace(_looked_up(node.this, to))
-    elif kind:
+    kind = "UINTEGER" if to in _NUMBERS else "TEXT" if to in _TEXTS else ""
+    if to in NAMED and not listed:
+        called = f"{to}_name" if _is_shown(node) else f"to_{to}"
+        node.replace(exp.Anonymous(this=called, expressions=[node.this]))
+    elif listed and _is_text(node.this) and node.this.name[:1] == "{":
+        inner = node.this.name.strip("{}")
+        items = [_text(word.strip('"')) for word in inner.split(",")] if inner else []
+        node.set("this", exp.array(*items, dialect="duckdb"))
+    if kind:
         node.set("to", exp.DataType.build(kind + "[]" * listed, dialect="duckdb"))
-    elif to == "text" and isinstance(node.this, exp.Cast):
-        return
 
 
-def _looked_up(inner: exp.Expr, to: str) -> exp.Expr:
-    """A name as the number of what it names, a number as its name."""
-    if isinstance(inner, exp.Literal) and inner.is_string and not inner.name.isdecimal():
-        name = inner.name.removeprefix("pg_catalog.").removeprefix("public.").strip('"')
-        called, argument = f"to_{to}", _text(name)
-    elif isinstance(inner, exp.Literal):
-        return exp.Literal.number(inner.name)
-    else:
-        called, argument = ("regclass_name", inner) if to == "regclass" else ("format_type", inner)
-    arguments = [argument, exp.null()] if called == "format_type" else [argument]
-    return _call(called, arguments)
+def _is_shown(cast: exp.Expr) -> bool:
+    """Whether a value that is a name to people and a number to the catalog is shown, and not looked up by."""
+    parent = cast.parent
+    while isinstance(parent, exp.Paren | exp.Alias):
+        parent = parent.parent
+    if isinstance(parent, exp.Cast):
+        return _type(parent) in ("text", "varchar", "name")
+    return isinstance(parent, exp.Select | exp.DPipe | exp.Concat | exp.Order | exp.Ordered)
 
 
 def _text(value: str) -> exp.Expr:
@@ -314,7 +369,7 @@ def _call(name: str, arguments: list[Any]) -> exp.Expr:
     return exp.Dot(this=exp.to_identifier(HOME), expression=call)
 
 
-def _parameters(values: Sequence[Any]) -> Any:
+def _parameters(values: Sequence[Any]) -> Change:
     def change(node: exp.Expr) -> None:
         if isinstance(node, exp.Parameter):
             place = int(node.name) if node.name.isdecimal() else 0
@@ -329,7 +384,7 @@ def _check_functions(tree: exp.Expr) -> None:
     for node in tree.find_all(exp.Func):
         if isinstance(node, exp.Anonymous):
             name = str(node.this).lower()
-            if name not in _NATIVE and name not in _MACROS:
+            if name not in NATIVE and name not in _MACROS:
                 raise WireError(
                     "42883",
                     f"There is no function {name[:60]!r} here.",

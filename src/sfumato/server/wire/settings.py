@@ -10,7 +10,7 @@ from sfumato.numeric.exact import delta_of, positive, probability
 from sfumato.plan.expressions.names import nearest
 from sfumato.server.wire.sqlstates import WireError
 
-__all__ = ["REPORTED", "Settings", "on_or_off"]
+__all__ = ["REPORTED", "Settings", "on_or_off", "shown_name"]
 
 _PRICES = ("sfumato.epsilon", "sfumato.delta", "sfumato.confidence", "sfumato.intervals")
 _LONGEST, _MOST = 1000, 200
@@ -215,8 +215,17 @@ _MEANT = {
 }
 
 
+def _key(name: str) -> str:
+    return _MEANT.get(" ".join(name.lower().split()), name.lower())
+
+
+def shown_name(name: str) -> str:
+    """The name of a setting as PostgreSQL spells it."""
+    return REPORTED.get(_key(name), _key(name))
+
+
 def _known(name: str) -> str:
-    key = _MEANT.get(" ".join(name.lower().split()), name.lower())
+    key = _key(name)
     if key.startswith("sfumato.") and key not in _PRICES:
         raise WireError(
             "42704", f"There is no setting {name[:60]!r}.", hint=nearest(key, _PRICES, "Settings")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from sqlglot import exp
 
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import columns_of
 from sfumato.plan.questions.nodes import LEVEL
 from sfumato.server.wire.messages import Field
+from sfumato.server.wire.rewriting import parsed
 from sfumato.server.wire.types import FLOAT8, INT8, KINDS, TEXT, kind_of, oid_of
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["answer_fields", "answer_table", "field_of", "parameter_columns", "parameter_oids"]
 
 _CASTS = {
-    "INT": 23, "BIGINT": 20, "SMALLINT": 21, "DOUBLE": 701, "FLOAT": 700, "TEXT": 25, "VARCHAR": 1043,
-    "BOOLEAN": 16, "DATE": 1082, "TIME": 1083, "TIMESTAMP": 1114, "TIMESTAMPTZ": 1184, "DECIMAL": 1700,
+    "INT": 23, "UINT": 26, "BIGINT": 20, "SMALLINT": 21, "DOUBLE": 701, "FLOAT": 700, "TEXT": 25,
+    "VARCHAR": 1043, "BOOLEAN": 16, "DATE": 1082, "TIME": 1083, "TIMESTAMP": 1114,
+    "TIMESTAMPTZ": 1184, "DECIMAL": 1700,
 }  # fmt: skip
 _SAME = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like, exp.ILike)
 _NUMBERED = re.compile(
@@ -133,13 +134,13 @@ def _as(column: pa.ChunkedArray | None, field: Field, size: int) -> Any:
     return column.cast(pa.float64() if field.oid == FLOAT8 else pa.string())
 
 
-def parameter_oids(text: str, given: Sequence[int], kinds: Mapping[str, str]) -> tuple[int, ...]:
+def parameter_oids(text: str, given: Sequence[int], kinds: Mapping[str, int]) -> tuple[int, ...]:
     """The types of the parameters `$1`, `$2`, … of a text: as the client says, else as the text suggests.
 
     Args:
         text: One statement.
         given: What the client says, 0 where it leaves that open.
-        kinds: The kinds of declared columns by name in small letters.
+        kinds: The types of columns by name in small letters.
     """
     numbers = [int(match["n"]) for match in _NUMBERED.finditer(text) if match["n"]]
     count = max([len(given), *(number for number in numbers if number <= _MOST_PARAMETERS)], default=0)
@@ -150,11 +151,10 @@ def parameter_oids(text: str, given: Sequence[int], kinds: Mapping[str, str]) ->
     return tuple(said.get(n) or guessed.get(n) or TEXT for n in range(1, count + 1))
 
 
-def _guessed(text: str, kinds: Mapping[str, str]) -> dict[int, int]:
-    try:
-        tree = sqlglot.parse_one(text, read="postgres")
-    except Exception:  # what cannot be read is refused when it is asked
-        return {}
+def _guessed(text: str, kinds: Mapping[str, int]) -> dict[int, int]:
+    tree = parsed(text)
+    if tree is None:
+        return {}  # what cannot be read is refused when it is asked
     found: dict[int, int] = {}
     for node in tree.find_all(exp.Parameter):
         oid = _around(node, kinds)
@@ -165,9 +165,8 @@ def _guessed(text: str, kinds: Mapping[str, str]) -> dict[int, int]:
 
 def parameter_columns(text: str) -> dict[int, str]:
     """The columns, by name in small letters, that the parameters of a text are compared with."""
-    try:
-        tree = sqlglot.parse_one(text, read="postgres")
-    except Exception:
+    tree = parsed(text)
+    if tree is None:
         return {}
     found: dict[int, str] = {}
     for node in tree.find_all(exp.Parameter):
@@ -178,15 +177,24 @@ def parameter_columns(text: str) -> dict[int, str]:
     return found
 
 
-def _around(node: exp.Expr, kinds: Mapping[str, str]) -> int:
+def _kind(to: exp.Expr) -> str:
+    return str(getattr(to.this, "value", to.this)).upper()
+
+
+def _around(node: exp.Expr, kinds: Mapping[str, int]) -> int:
     parent = node.parent
     while isinstance(parent, exp.Paren | exp.Neg):
         parent = parent.parent
     if isinstance(parent, exp.Cast):
-        kind = str(parent.to.this.value if hasattr(parent.to.this, "value") else parent.to.this).upper()
-        return _CASTS.get(kind, 0)
+        to = parent.to
+        listed = isinstance(to, exp.DataType) and to.is_type(exp.DataType.Type.ARRAY) and bool(to.expressions)
+        oid = _CASTS.get(_kind(to.expressions[0] if listed else to), 0)
+        return KINDS[oid].array if listed and oid else oid
     if isinstance(parent, exp.Limit | exp.Offset):
         return INT8
+    if isinstance(parent, exp.Any):
+        inner = _around(parent, kinds)
+        return KINDS[inner].array if inner in KINDS else 0
     if not isinstance(parent, _SAME):
         return 0
     for other in parent.iter_expressions():
@@ -195,5 +203,5 @@ def _around(node: exp.Expr, kinds: Mapping[str, str]) -> int:
         if isinstance(other, exp.AggFunc):
             return FLOAT8
         if isinstance(other, exp.Column) and other.name.lower() in kinds:
-            return oid_of(kinds[other.name.lower()])
+            return kinds[other.name.lower()]
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -19,6 +20,7 @@ __all__ = [
     "FLOAT8",
     "INT8",
     "KINDS",
+    "OID",
     "TEXT",
     "Kind",
     "decoded",
@@ -31,6 +33,7 @@ __all__ = [
 BOOL, BYTEA, NAME, INT8, INT2, INT4, TEXT, OID = 16, 17, 19, 20, 21, 23, 25, 26
 FLOAT4, FLOAT8, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, NUMERIC = 700, 701, 1082, 1083, 1114, 1184, 1700
 _TEXTS = frozenset({18, NAME, TEXT, 705, 1042, 1043, 114, 3802})
+_ZONE = re.compile(r"\s+([-+][0-9:]+|Z)$")  # "2024-02-01 +00", as drivers write dates
 _EPOCH_DAY = datetime.date(2000, 1, 1).toordinal()
 _EPOCH = datetime.datetime(2000, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -113,8 +116,12 @@ _ARROW: tuple[tuple[Callable[[pa.DataType], bool], int], ...] = (
 
 def encoder(oid: int, binary: int) -> Callable[[Any], bytes | None]:
     """What writes one value of a type, in text (0) or in binary (1); None is NULL."""
-    write = _binary(oid) if binary else lambda value: _written(value).encode(errors="replace")
+    write = _binary(oid) if binary else _plainly
     return lambda value: None if value is None else write(value)
+
+
+def _plainly(value: Any) -> bytes:
+    return _written(value).encode(errors="replace")
 
 
 def _written(value: Any) -> str:
@@ -156,7 +163,7 @@ def _binary(oid: int) -> Callable[[Any], bytes]:
         return lambda value: struct.pack(_WORDS[oid], value)
     if oid in _WORDS:
         return lambda value: struct.pack(_WORDS[oid], int(value))
-    return _BINARY.get(oid, lambda value: _written(value).encode(errors="replace"))
+    return _BINARY.get(oid, _plainly)
 
 
 def _array(oid: int, values: Sequence[Any]) -> bytes:
@@ -240,11 +247,11 @@ def _from_text(oid: int, text: str) -> Any:
             text.strip().lower()[:1]
         ]
     if oid == DATE:
-        return datetime.date.fromisoformat(text)
+        return datetime.date.fromisoformat(_ZONE.sub("", text.strip()))
     if oid in (TIMESTAMP, TIMESTAMPTZ):
-        return datetime.datetime.fromisoformat(text)
+        return datetime.datetime.fromisoformat(_ZONE.sub(r"\1", text.strip()))
     if oid == TIME:
-        return datetime.time.fromisoformat(text)
+        return datetime.time.fromisoformat(_ZONE.sub(r"\1", text.strip()))
     if oid in _ELEMENTS:
         inner = text.strip()[1:-1]
         return [_from_text(_ELEMENTS[oid], part.strip('"')) for part in inner.split(",")] if inner else []
