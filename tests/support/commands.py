@@ -25,7 +25,7 @@ _LOADED += [f"sfumato.{name}" for name in ("catalog", "cli", "engines.whole", "e
 # What a first question loads besides.
 _LOADED += [f"sfumato.plan.questions.bounding.{name}" for name in ("grouped", "prepared")]
 _LOADED += ["sfumato.engines.duckdb", "sqlglot.dialects.duckdb", "typer._adapters"]
-_LOADED += ["sfumato.cli.allot", "sfumato.cli.ask"]  # commands load when they run
+_LOADED += ["sfumato.cli.ask", "sfumato.cli.backups"]  # commands load when they run
 
 
 def forked(

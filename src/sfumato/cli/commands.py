@@ -60,7 +60,7 @@ COMMANDS = {
     "local": ("local", "People randomise their own values; a server estimates."),
     "attack": ("attack", "Attack your own tables and answers; for the steward."),
     "account": ("account", "Who may log in to the server, and with which tokens."),
-    "ledger": ("allot", "Who spent what, whether it holds, and the steward's acts."),
+    "ledger": ("backups", "Who spent what, whether it holds, and the steward's acts."),
 }
 """For each command the module with a function of its name, or the `app` of a group; and its line in the list.
 

@@ -23,7 +23,9 @@ from sfumato.ledger.sharing import problems_of_gift, problems_of_read
 from sfumato.ledger.store import Store
 from sfumato.ledger.sums import settled, totals_of
 
-__all__ = ["Verification", "audit"]
+__all__ = ["NO_ANCHOR", "Verification", "audit"]
+
+NO_ANCHOR = "The anchor is missing: receipts that were cut off could not be noticed."
 
 _MOST = 50  # problems worth listing
 _PRICES = 4096  # of different losses that are remembered
@@ -87,7 +89,7 @@ def audit(
         if held is not None:
             marks.append(held.mark)
         elif anchor.kept:
-            problems.append("The anchor is missing: receipts that were cut off could not be noticed.")
+            problems.append(NO_ANCHOR)
     replay = _Replay(store, chain, marks)
     book, entries, trusted = replay.book, 0, True
     at = checkpoint.number
