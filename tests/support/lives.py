@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -143,12 +143,14 @@ class Nursery:
         found: dict[str, Any] = json.loads(self._process.stdout.readline())
         return found
 
-    def life(self, config: Path, point: str = "", at: int = 0, **environment: str) -> Life:
+    def life(
+        self, config: Path, point: str = "", at: int = 0, arguments: Sequence[str] = (), **environment: str
+    ) -> Life:
         """A server over a catalog that takes requests; it dies when it passes a point the `at`th time."""
         said = config.parent / f"said.{next(self._numbers)}"
-        arguments = ["serve", "--config", str(config), "--port", "0", "--pg-port", "0"]
+        command = ["serve", "--config", str(config), "--port", "0", "--pg-port", "0", *arguments]
         said.touch()
-        asked = {"arguments": arguments, "said": str(said), "point": point, "at": at, "more": environment}
+        asked = {"arguments": command, "said": str(said), "point": point, "at": at, "more": environment}
         return Life(self, self.ask(asked)["pid"], said)
 
     def close(self) -> None:

@@ -50,6 +50,14 @@ def serve(
     key: Annotated[
         Path | None, typer.Option("--key", metavar="FILE", help="For TLS: the certificate's key, PEM.")
     ] = None,
+    deadline: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--deadline",
+            metavar="SECONDS",
+            help="How long every paid answer takes; or DATASET=SECONDS.",
+        ),
+    ] = None,
     log: Annotated[
         bool, typer.Option("--log", help="Write a line of JSON for each request to standard error.")
     ] = False,
@@ -70,7 +78,7 @@ def serve(
     context = None if files is None else tls_context(*files)
     with closing(bound(host, port)) as listening, _house_of(demo, config) as (house, accounts, made):
         tls = None if context is None or files is None else (context, files[0])
-        ways = _ways(log)
+        ways = _ways(house, log, deadline or [])
         name = _DEMO if demo else _DATABASE
         front = None if pg_port is None else wire_front(house, accounts, name, tls, ways)
 
@@ -86,17 +94,19 @@ def serve(
     all_is_over()
 
 
-def _ways(log: bool) -> Ways:
+def _ways(house: House, log: bool, deadline: list[str]) -> Ways:
     import logging
 
+    from sfumato.server.deadlines import Deadlines
     from sfumato.server.log import Log
     from sfumato.server.ways import Ways
 
+    deadlines = Deadlines.read(deadline, house.datasets)
     if not log:
-        return Ways()
+        return Ways(deadlines=deadlines)
     lines = Log()
     logging.getLogger("sfumato.server").addHandler(lines)
-    return Ways(log=lines)
+    return Ways(log=lines, deadlines=deadlines)
 
 
 def _written(host: str) -> str:

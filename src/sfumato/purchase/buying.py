@@ -11,6 +11,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.errors import BudgetExceeded
 from sfumato.ledger import Budget, Counter, Dataset, Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss
+from sfumato.purchase.pacing import reading
 from sfumato.schema import Windows
 
 __all__ = [
@@ -206,6 +207,7 @@ def buy(ledger: Counter, wanted: Purchase[T], analyst: str | None = None) -> Bou
             if beyond is not None:
                 raise beyond from None
             raise
-        answer = wanted.answer(right)
+        with reading(wanted.dataset):
+            answer = wanted.answer(right)
         ledger.record(right, wanted.write(answer))
     return Bought(answer, right.receipt, begun is not None)

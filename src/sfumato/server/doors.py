@@ -18,6 +18,8 @@ from sfumato.session import Session
 
 __all__ = ["http_front", "started", "wire_front"]
 
+_WORKERS, _WORKERS_KEPT = 8, 32  # statements at once; those that are kept to a deadline mostly wait
+
 
 def http_front(house: House, accounts: Accounts, ways: Ways | None = None) -> App:
     """The HTTP front."""
@@ -44,6 +46,7 @@ def wire_front(
         tls: What speaks TLS, and the file of its certificate; None: for this machine alone.
         ways: How it runs; None: in the usual ones.
     """
+    ways = ways or Ways()
 
     def session_of(login: Login, name: str) -> Session:
         if name != database:
@@ -60,7 +63,9 @@ def wire_front(
         binding=None if tls is None else end_point(ssl.PEM_cert_to_DER_cert(_first(tls[1]))),
         plain=tls is None,
         during=house.working,
-        watch=(ways or Ways()).watch,
+        watch=ways.watch,
+        deadlines=ways.deadlines,
+        workers=_WORKERS_KEPT if ways.deadlines else _WORKERS,
     )
 
 

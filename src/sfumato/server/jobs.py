@@ -17,6 +17,7 @@ from sfumato.engines.running import stoppable
 from sfumato.errors import Cancelled, InvalidParameter, SfumatoError
 from sfumato.ledger.names import alike
 from sfumato.random import token
+from sfumato.server.deadlines import Deadlines
 
 __all__ = ["LIVE", "Job", "Jobs", "State", "TooManyJobs"]
 
@@ -76,6 +77,8 @@ class Jobs(Generic[T]):
     Args:
         unforeseen: Is told of an exception that is none of ours.
         during: Entered around each job, before it is known which, in its thread.
+        deadlines: Of paid reads. Where there are some, no read is stopped: whether it was over when it was
+            cancelled must not show.
         at_once: How many run at the same time, of one analyst at most two; the others wait.
         ticks: A time that never goes back.
     """
@@ -85,11 +88,12 @@ class Jobs(Generic[T]):
         unforeseen: Callable[[Exception], object],
         *,
         during: Callable[[], AbstractContextManager[object]] = nullcontext,
+        deadlines: Deadlines | None = None,
         at_once: int = _AT_ONCE,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._unforeseen, self._during, self._ticks = unforeseen, during, ticks
-        self._ended = False
+        self._ended, self._deadlines = False, deadlines or Deadlines()
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="sfumato-job")
         self._jobs: dict[str, Job[T]] = {}
         self._words: dict[tuple[str, str], str] = {}
@@ -141,6 +145,10 @@ class Jobs(Generic[T]):
                 self._end(job, None, Cancelled("Cancelled before it began; nothing was spent."))
             elif not job.live:
                 self._drop(job)
+            elif self._deadlines:
+                self._end(
+                    job, None, Cancelled("Cancelled. What has begun goes on to its end, and is charged.")
+                )
 
     def end(self) -> None:
         """Lets nothing begin any more: what waits costs nothing, what runs goes on."""
@@ -177,7 +185,7 @@ class Jobs(Generic[T]):
         result: T | None = None
         failure: Exception | None = None
         try:
-            with stoppable(job.stop):
+            with self._deadlines.keeping() if self._deadlines else stoppable(job.stop):
                 result = job.work()
         except SfumatoError as error:
             failure = _bare(error)
@@ -186,7 +194,8 @@ class Jobs(Generic[T]):
                 self._unforeseen(error)
             failure = _Unforeseen()
         with self._lock:
-            self._end(job, result, failure)
+            if job.live:
+                self._end(job, result, failure)
 
     def _end(self, job: Job[T], result: T | None, failure: Exception | None) -> None:
         job.result, job.failure, job.over = result, failure, self._ticks()

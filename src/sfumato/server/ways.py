@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from sfumato._dataclasses import dataclass
+from sfumato.server.deadlines import Deadlines
 from sfumato.server.events import Watch, all_of
 from sfumato.server.log import Log
 from sfumato.server.metrics import Metrics
@@ -19,10 +20,12 @@ class Ways:
     Attributes:
         metrics: Counts what happens.
         log: Writes it down; None: nobody does.
+        deadlines: How long paid reads take.
     """
 
     metrics: Metrics = field(default_factory=Metrics)
     log: Log | None = None
+    deadlines: Deadlines = field(default_factory=Deadlines)
 
     @property
     def watch(self) -> Watch:

@@ -17,6 +17,7 @@ from sfumato.ledger import Receipt
 from sfumato.ledger.names import alike
 from sfumato.render import plain_json
 from sfumato.server.access import Account, Accounts, Act
+from sfumato.server.deadlines import Overrun
 from sfumato.server.house import House
 from sfumato.server.http import failures
 from sfumato.server.http.acts import Acts
@@ -37,7 +38,7 @@ from sfumato.server.ways import Ways
 
 __all__ = ["make_app"]
 
-_AT_ONCE = 16
+_AT_ONCE, _AT_ONCE_KEPT = 16, 64
 _PAGE = 1_000
 
 
@@ -46,7 +47,7 @@ def make_app(
     known: Known,
     *,
     accounts: Accounts | None = None,
-    at_once: int = _AT_ONCE,
+    at_once: int | None = None,
     ways: Ways | None = None,
 ) -> App:
     """The application, with its guard.
@@ -55,10 +56,12 @@ def make_app(
         house: What is asked.
         known: Whose a token is.
         accounts: What stewards add analysts to; None: nobody is added over HTTP.
-        at_once: How many questions are answered at the same time; the others wait.
+        at_once: How many questions are answered at the same time; the others wait. None: 16, and 64
+            where reads are kept to deadlines, which wait most of the time.
         ways: How it runs; None: in the usual ones.
     """
     ways = ways or Ways()
+    at_once = at_once or (_AT_ONCE_KEPT if ways.deadlines else _AT_ONCE)
     app = FastAPI(
         title="Sfumato",
         version=__version__,
@@ -71,8 +74,9 @@ def make_app(
     app.add_exception_handler(SfumatoError, failures.on_error)
     app.add_exception_handler(RequestValidationError, failures.on_invalid)
     app.add_exception_handler(HTTPException, failures.on_missing)
+    app.add_exception_handler(Overrun, failures.on_overrun)
     app.add_exception_handler(Exception, failures.on_unforeseen)
-    run = Threads(at_once, house.working)
+    run = Threads(at_once, house.working, ways.deadlines)
     _Routes(house, run).add_to(app)
     Acts(house, run).add_to(app)
     Books(house, run).add_to(app)

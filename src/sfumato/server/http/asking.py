@@ -10,6 +10,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Header, Path, Request
 
 from sfumato.server.access import Account, Act
+from sfumato.server.deadlines import Deadlines
 
 __all__ = ["Auditor", "Governor", "Key", "Name", "Spender", "Threads", "Who"]
 
@@ -56,14 +57,31 @@ class Threads:
     Args:
         most: How many at the same time; the others wait.
         during: Entered around each work, in its thread.
+        deadlines: Of paid reads.
+
+    Attributes:
+        deadlines: The same.
     """
 
-    def __init__(self, most: int, during: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
+    def __init__(
+        self,
+        most: int,
+        during: Callable[[], AbstractContextManager[object]] = nullcontext,
+        deadlines: Deadlines | None = None,
+    ) -> None:
         self._most, self._during = most, during
+        self.deadlines = deadlines or Deadlines()
         self._limiter: CapacityLimiter | None = None
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """What the work gives."""
+        """What the work gives.
+
+        Raises:
+            Overrun: if a read is not over at its deadline; it goes on.
+        """
+        return await self.deadlines.met(work, self._in_thread)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         if self._limiter is None:
             self._limiter = CapacityLimiter(self._most)
 

@@ -13,7 +13,17 @@ from starlette.responses import Response
 
 from sfumato.errors import QueryRefused, SfumatoError
 
-__all__ = ["STATUS", "answered", "note", "on_error", "on_invalid", "on_missing", "on_unforeseen", "refusal"]
+__all__ = [
+    "STATUS",
+    "answered",
+    "note",
+    "on_error",
+    "on_invalid",
+    "on_missing",
+    "on_overrun",
+    "on_unforeseen",
+    "refusal",
+]
 
 _LOG = logging.getLogger("sfumato.server")
 
@@ -71,6 +81,11 @@ async def on_missing(_: Request, error: Exception) -> Response:
     return refusal(
         status, "not_found" if status == 404 else "not_taken", said.get(status, "Refused."), headers
     )
+
+
+async def on_overrun(_: Request, error: Exception) -> Response:
+    """Of a read that was not over at its deadline: always the same."""
+    return refusal(504, "deadline_passed", str(error))
 
 
 async def on_unforeseen(_: Request, error: Exception) -> Response:

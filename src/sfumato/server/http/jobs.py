@@ -23,7 +23,7 @@ class JobRoutes:
 
     def __init__(self, house: House, run: Threads) -> None:
         self._house, self._run, self._repeats = house, run, Repeats()
-        self._jobs: Jobs[Given] = Jobs(failures.note, during=house.working)
+        self._jobs: Jobs[Given] = Jobs(failures.note, during=house.working, deadlines=run.deadlines)
         house.at_end(self._jobs.end)
 
     def add_to(self, app: FastAPI) -> None:

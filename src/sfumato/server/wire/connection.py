@@ -51,6 +51,7 @@ class Connection:
         self.process = int.from_bytes(salt(4), "big") >> 1
         self.secret = salt(4)
         self._stop = threading.Event()
+        self._gone: asyncio.Future[None] | None = None
         self.busy = self.secure = self.closing = False
         self._skipping = False
         self._desk: Desk
@@ -67,6 +68,8 @@ class Connection:
         """Stop what it is doing, if it is doing something."""
         if self.busy:
             self._stop.set()
+            if self._gone is not None and not self._gone.done():
+                self._gone.set_result(None)
 
     async def serve(self) -> None:
         """Talk to the client until one of both ends it."""
@@ -255,10 +258,11 @@ class Connection:
 
     async def _work(self, work: Callable[[], T]) -> T:
         """Run something beside the event loop, where it can be cancelled."""
-        self._stop.clear()
+        self._stop = threading.Event()  # what was let go before may still look at its own
+        self._gone = asyncio.get_running_loop().create_future()
         self.busy = True
         try:
-            return await self._front.work(work, self._stop, self._check)
+            return await self._front.work(work, self._stop, self._check, self._gone)
         finally:
             self.busy = False
 

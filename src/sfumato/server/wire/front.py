@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from sfumato.engines.running import stoppable
 from sfumato.errors import InvalidParameter
+from sfumato.server.deadlines import Deadlines, Gone, Overrun
 from sfumato.server.events import Watch, nobody
 from sfumato.server.wire.catalog import Catalog
 from sfumato.server.wire.connection import Connection
@@ -61,6 +62,7 @@ class Front:
         plain: bool = False,
         during: Callable[[], AbstractContextManager[object]] = nullcontext,
         watch: Watch = nobody,
+        deadlines: Deadlines | None = None,
         workers: int = 8,
         most: int = 100,
         login_seconds: float = 20,
@@ -81,6 +83,7 @@ class Front:
             plain: Whether connections without TLS are taken: for trials on one machine.
             during: Entered around each statement, in its thread.
             watch: Who is told of each statement, once it is over.
+            deadlines: Of paid reads.
             workers: How many statements run at the same time.
             most: How many connections there may be.
             login_seconds: How long a client may take to log in.
@@ -103,6 +106,7 @@ class Front:
             idle_seconds,
         )
         self._most, self._workers, self._during = most, workers, during
+        self._deadlines = deadlines or Deadlines()
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="sfumato-wire")
         self._catalogs: OrderedDict[tuple[str, int], tuple[Any, Catalog]] = OrderedDict()
         self._lock = threading.Lock()
@@ -170,17 +174,35 @@ class Front:
             if connection.process == process and hmac.compare_digest(connection.secret, secret):
                 connection.cancel()
 
-    async def work(self, work: Callable[[], T], stop: threading.Event, check: Callable[[], None]) -> T:
-        """Run something in a thread of the pool, until it ends or `stop` is set."""
+    async def work(
+        self,
+        work: Callable[[], T],
+        stop: threading.Event,
+        check: Callable[[], None],
+        gone: asyncio.Future[None] | None = None,
+    ) -> T:
+        """Run something in a thread of the pool, until it ends, or `stop` is set and `gone` done.
+
+        Where reads are kept to deadlines, none is stopped: the caller alone is let go.
+        """
+        kept = bool(self._deadlines)
 
         def run() -> T:
             if stop.is_set():
                 raise WireError("57014", "Cancelled before it began; nothing was spent.")
             check()
-            with self._during(), stoppable(stop):
+            with self._during(), nullcontext() if kept else stoppable(stop):
                 return work()
 
-        return await asyncio.get_running_loop().run_in_executor(self._pool, run)
+        loop = asyncio.get_running_loop()
+        try:
+            return await self._deadlines.met(run, lambda begun: loop.run_in_executor(self._pool, begun), gone)
+        except Overrun as late:
+            raise WireError("57014", str(late)) from None
+        except Gone:
+            raise WireError(
+                "57014", "Cancelled. What has begun goes on to its end, and is charged."
+            ) from None
 
     def catalog_of(self, session: Session, database: str) -> Callable[[], Catalog]:
         """What gives the catalog of a session's tables, which sessions over the same tables share."""
