@@ -15,6 +15,7 @@ read, and errors with all their fields have to be ours.
 | `catalog` | what clients look up, from the public schema; `rewriting`: their SQL |
 | `catalog_tables` | which tables PostgreSQL's catalog has; `catalog_rows`, `catalog_functions` |
 | `desk` | what one statement gives: a setting, a quote, a catalog's rows or a private answer |
+| `kept` | what a connection keeps: prepared statements, cursors; `copying`: answers as lines of text |
 | `login` | SCRAM, as the protocol wraps it |
 | `extended` | prepared statements and portals |
 | `connection` | one connection, from the first byte to the last |

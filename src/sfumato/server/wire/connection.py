@@ -17,7 +17,7 @@ from sfumato.random import salt
 from sfumato.server.events import Event
 from sfumato.server.wire import messages
 from sfumato.server.wire.desk import Desk, Outcome
-from sfumato.server.wire.extended import Extended, encoded_rows, notice
+from sfumato.server.wire.extended import Extended, copied, encoded_rows, notice
 from sfumato.server.wire.login import authenticate
 from sfumato.server.wire.messages import ProtocolViolation
 from sfumato.server.wire.settings import REPORTED, Settings
@@ -245,10 +245,12 @@ class Connection:
             await self._send(messages.EMPTY_QUERY)
             return
         outcome: Outcome = await self._work(lambda: self._desk.run(statement))
-        if outcome.forget is not None:
-            self._extended.forget(outcome.forget)
         for said in outcome.notices:
             self._writer.write(notice(said))
+        if outcome.layout is not None:
+            for part in copied(outcome, outcome.layout):
+                await self._send(part)
+            return
         if outcome.fields is not None:
             formats = [0] * len(outcome.fields)
             self._writer.write(messages.row_description(outcome.fields, formats))

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato._dataclasses import dataclass
 from sfumato.schema import ColumnType, Date, Enum, Int
 from sfumato.server.events import Event, Watch, nobody
 from sfumato.server.wire.catalog_tables import catalog_oids
+from sfumato.server.wire.copying import Layout, layout_of
+from sfumato.server.wire.kept import Cursor, Kept, Prepared, arguments, types_of
 from sfumato.server.wire.messages import Field
 from sfumato.server.wire.rewriting import Asker, about_catalog, settings_in, tree_of
 from sfumato.server.wire.settings import shown_name
@@ -28,7 +30,7 @@ from sfumato.server.wire.shapes import (
     parameter_oids,
 )
 from sfumato.server.wire.sqlstates import WireError, fields_of
-from sfumato.server.wire.statements import Statement
+from sfumato.server.wire.statements import Statement, statements
 from sfumato.server.wire.types import TEXT, oid_of, sample
 
 if TYPE_CHECKING:
@@ -56,13 +58,16 @@ _EXPLAINING = re.compile(r"\s*EXPLAIN\b(?:\s+PRIVACY\b)?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a statement gave: what the client is told, columns and rows if it has any, notices, a receipt."""
+    """What a statement gave: what the client is told, columns and rows if it has any, notices, a receipt.
+
+    With a layout the rows are sent as a copy.
+    """
 
     tag: str
     fields: list[Field] | None = None
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     notices: tuple[str, ...] = ()
-    forget: str | None = None
+    layout: Layout | None = None
     receipt: int | None = None
     free: bool = False
 
@@ -71,6 +76,7 @@ class Desk:
     """Where the statements of one connection are answered, one at a time.
 
     Attributes:
+        kept: What the connection has prepared, and its cursors.
         status: I outside a transaction, T inside one, E inside one that failed.
     """
 
@@ -86,7 +92,7 @@ class Desk:
         address: str = "",
     ) -> None:
         self._session, self._catalog, self.settings = session, catalog, settings
-        self.status = "I"
+        self.status, self.kept = "I", Kept()
         self._watch, self._address = watch, address
         self._constants: dict[str, str | None] = {
             "version": VERSION,
@@ -107,7 +113,7 @@ class Desk:
 
     def oids(self, statement: Statement, given: Sequence[int]) -> tuple[int, ...]:
         """The types of a statement's parameters."""
-        if statement.kind not in ("select", "explain"):
+        if statement.kind not in ("select", "explain", "declare", "copy"):
             return tuple(given)
         tree = self._about_catalog(statement.text)
         return parameter_oids(statement.text, given, self._kinds if tree is None else catalog_oids())
@@ -130,6 +136,13 @@ class Desk:
             return _PLAN
         if statement.kind == "show":
             return self._shown(statement).fields
+        if statement.kind == "fetch":
+            return self.kept.cursor(statement.name).fields
+        if statement.kind == "execute":
+            prepared = self.kept.prepared(statement.name)
+            return self.fields(
+                prepared.statement, prepared.oids, arguments(statement.value or "", prepared.oids)
+            )
         if statement.kind != "select":
             return None
         tree = self._about_catalog(statement.text)
@@ -193,10 +206,52 @@ class Desk:
             case "forget":
                 if statement.tag == "DISCARD ALL":
                     self.settings.reset()
-                return Outcome(statement.tag, forget=statement.name)
+                    self.kept.close("")
+                self.kept.forget(statement.name)
+            case "prepare" | "execute":
+                return self._prepared(statement)
+            case "declare" | "fetch" | "move" | "close":
+                return self._cursor(statement, values)
+            case "copy":
+                layout = layout_of(statement.value or "")
+                copied = self._select(statement, values)
+                return replace(copied, tag=f"COPY {len(copied.rows)}", layout=layout)
             case _:
                 pass
         return Outcome(statement.tag)
+
+    def _prepared(self, statement: Statement) -> Outcome:
+        if statement.kind == "execute":
+            prepared = self.kept.prepared(statement.name)
+            return self._run(prepared.statement, arguments(statement.value or "", prepared.oids))
+        inner = statements(statement.text)
+        if len(inner) != 1 or inner[0].kind not in ("select", "explain"):
+            raise WireError("42601", "PREPARE takes one SELECT.")
+        oids = self.oids(inner[0], types_of(statement.value or ""))
+        self.kept.prepare(statement.name, Prepared(inner[0], oids))
+        return Outcome(statement.tag)
+
+    def _cursor(self, statement: Statement, values: Sequence[Any]) -> Outcome:
+        """What is done with a cursor: its answer is paid for when it is declared, and read from then on."""
+        if statement.kind == "close":
+            self.kept.close(statement.name)
+            return Outcome(statement.tag)
+        if statement.kind == "declare":
+            return self._declared(statement, values)
+        cursor = self.kept.cursor(statement.name)
+        found = cursor.fetch(statement.value or "")
+        tag = f"{statement.tag} {len(found)}"
+        return Outcome(tag) if statement.kind == "move" else Outcome(tag, cursor.fields, found)
+
+    def _declared(self, statement: Statement, values: Sequence[Any]) -> Outcome:
+        hold = (statement.value or "").upper() == "WITH"
+        if self.status == "I" and not hold:
+            raise WireError("25P01", "A cursor lasts as long as a transaction.", hint="Send BEGIN first.")
+        if statement.name in self.kept.cursors:
+            raise WireError("42P03", "There is a cursor of this name.")
+        found = self._select(statement, values)
+        self.kept.open(statement.name, Cursor(found.fields or [], found.rows, hold))
+        return replace(found, tag=statement.tag, fields=None, rows=[])
 
     def _check_alive(self, statement: Statement) -> None:
         ends = statement.kind in ("commit", "rollback") or statement.tag == "ROLLBACK"
@@ -213,6 +268,7 @@ class Desk:
             return Outcome(statement.tag)
         undo = statement.kind == "rollback" or self.status == "E"
         self.settings.end(undo=undo)
+        self.kept.end()
         self.status = "I"
         said = () if not undo else ("What was paid for in a transaction stays paid.",)
         return Outcome(

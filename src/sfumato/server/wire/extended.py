@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from sfumato._dataclasses import dataclass
 from sfumato.server.wire import messages
+from sfumato.server.wire.copying import Layout, lines
 from sfumato.server.wire.desk import Desk, Outcome
+from sfumato.server.wire.kept import Prepared, check_room
 from sfumato.server.wire.messages import Bind, Close, Describe, Execute, Field, Parse
 from sfumato.server.wire.sqlstates import WireError
-from sfumato.server.wire.statements import Statement, statements
+from sfumato.server.wire.statements import statements
 from sfumato.server.wire.types import decoded, encoder
 
-__all__ = ["Extended", "encoded_rows", "notice"]
+__all__ = ["Extended", "copied", "encoded_rows", "notice"]
 
 T = TypeVar("T")
 Work = Callable[[Callable[[], T]], Awaitable[T]]
 
-_MOST = 500  # prepared statements, and portals, of one connection
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    statement: Statement
-    oids: tuple[int, ...]
-
 
 @dataclass(slots=True)
 class _Portal:
-    prepared: _Prepared
+    prepared: Prepared
     values: list[Any]
     formats: tuple[int, ...]
     outcome: Outcome | None = None
@@ -49,25 +43,21 @@ def encoded_rows(fields: Sequence[Field], formats: Sequence[int], rows: Sequence
     )
 
 
+def copied(outcome: Outcome, layout: Layout) -> Iterator[bytes]:
+    """Rows as the messages of a copy."""
+    fields = outcome.fields or []
+    yield messages.copy_out(len(fields))
+    for line in lines(layout, fields, outcome.rows):
+        yield messages.copy_data(line)
+    yield messages.COPY_DONE + messages.command_complete(outcome.tag)
+
+
 class Extended:
     """What one connection has prepared."""
 
     def __init__(self, desk: Desk, work: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
-        self._desk, self._work = desk, work
-        self._statements: dict[str, _Prepared] = {}
+        self._desk, self._work, self._kept = desk, work, desk.kept
         self._portals: dict[str, _Portal] = {}
-
-    def forget(self, name: str) -> None:
-        """Forget a prepared statement; empty: all of them.
-
-        Raises:
-            WireError: if there is none of this name.
-        """
-        if not name:
-            self._statements.clear()
-            self._portals.clear()
-        elif self._statements.pop(name, None) is None:
-            raise WireError("26000", "There is no prepared statement of this name.")
 
     def end(self) -> None:
         """Forget the portals, which last no longer than a transaction."""
@@ -87,32 +77,24 @@ class Extended:
                 async for part in self._execute(message):
                     yield part
             case Close():
-                (self._statements if message.kind == "S" else self._portals).pop(message.name, None)
+                if message.kind == "S":
+                    self._kept.statements.pop(message.name, None)
+                elif self._portals.pop(message.name, None) is None:
+                    self._kept.cursors.pop(message.name, None)
                 yield messages.CLOSE_COMPLETE
 
     async def _parse(self, message: Parse) -> bytes:
-        if message.name and message.name in self._statements:
-            raise WireError("42P05", "There is a prepared statement of this name.")
-        self._check_room(self._statements)
 
-        def prepare() -> _Prepared:
+        def prepare() -> Prepared:
             found = statements(message.text)
             if len(found) > 1:
                 raise WireError("42601", "A prepared statement is one statement.")
-            return _Prepared(found[0], self._desk.oids(found[0], message.oids))
+            return Prepared(found[0], self._desk.oids(found[0], message.oids))
 
-        self._statements.pop(message.name, None)
-        self._statements[message.name] = await self._work(prepare)
+        if not message.name:
+            self._kept.statements.pop("", None)
+        self._kept.prepare(message.name, await self._work(prepare))
         return messages.PARSE_COMPLETE
-
-    def _check_room(self, kept: dict[str, Any]) -> None:
-        if len(kept) >= _MOST:
-            raise WireError("53400", f"At most {_MOST} are kept of a connection.", hint="Close some.")
-
-    def _prepared(self, name: str) -> _Prepared:
-        if name not in self._statements:
-            raise WireError("26000", "There is no prepared statement of this name.")
-        return self._statements[name]
 
     def _portal(self, name: str) -> _Portal:
         if name not in self._portals:
@@ -120,10 +102,10 @@ class Extended:
         return self._portals[name]
 
     def _bind(self, message: Bind) -> bytes:
-        prepared = self._prepared(message.statement)
+        prepared = self._kept.prepared(message.statement)
         if message.portal and message.portal in self._portals:
             raise WireError("42P03", "There is a portal of this name.")
-        self._check_room(self._portals)
+        check_room(self._portals)
         if len(message.values) != len(prepared.oids):
             wanted, given = len(prepared.oids), len(message.values)
             raise WireError("08P01", f"The statement has {wanted} parameters; {given} values were given.")
@@ -134,10 +116,12 @@ class Extended:
 
     async def _describe(self, message: Describe) -> bytes:
         if message.kind == "S":
-            prepared = self._prepared(message.name)
+            prepared = self._kept.prepared(message.name)
             fields = await self._work(lambda: self._desk.fields(prepared.statement, prepared.oids))
             head = messages.parameter_description(prepared.oids)
             return head + _described(fields, (0,))
+        if message.name not in self._portals and message.name in self._kept.cursors:
+            return _described(self._kept.cursors[message.name].fields, (0,))
         portal = self._portal(message.name)
         statement, oids = portal.prepared.statement, portal.prepared.oids
         if portal.outcome is not None:
@@ -155,11 +139,13 @@ class Extended:
             portal.outcome = await self._work(
                 lambda: self._desk.run(portal.prepared.statement, portal.values)
             )
-            if portal.outcome.forget is not None:
-                self.forget(portal.outcome.forget)
             for text in portal.outcome.notices:
                 yield notice(text)
         outcome = portal.outcome
+        if outcome.layout is not None:
+            for part in copied(outcome, outcome.layout):
+                yield part
+            return
         fields = outcome.fields or []
         formats = _spread(portal.formats, len(fields))
         end = len(outcome.rows) if not message.most else min(len(outcome.rows), portal.sent + message.most)

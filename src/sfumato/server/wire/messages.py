@@ -14,6 +14,7 @@ from sfumato._dataclasses import dataclass
 __all__ = [
     "BIND_COMPLETE",
     "CLOSE_COMPLETE",
+    "COPY_DONE",
     "EMPTY_QUERY",
     "HEADER",
     "LARGEST",
@@ -43,6 +44,8 @@ __all__ = [
     "authentication",
     "backend_key",
     "command_complete",
+    "copy_data",
+    "copy_out",
     "data_row",
     "first_message",
     "length_of_first",
@@ -355,6 +358,7 @@ def _text(text: str) -> bytes:
 
 
 PARSE_COMPLETE, BIND_COMPLETE, CLOSE_COMPLETE = _message(b"1"), _message(b"2"), _message(b"3")
+COPY_DONE = _message(b"c")
 NO_DATA, PORTAL_SUSPENDED, EMPTY_QUERY = _message(b"n"), _message(b"s"), _message(b"I")
 
 
@@ -402,6 +406,16 @@ def data_row(values: Sequence[bytes | None]) -> bytes:
     parts = [struct.pack(">H", len(values))]
     parts += [b"\xff\xff\xff\xff" if one is None else struct.pack(">I", len(one)) + one for one in values]
     return _message(b"D", b"".join(parts))
+
+
+def copy_out(columns: int) -> bytes:
+    """That the lines of a copy follow, as text."""
+    return _message(b"H", struct.pack(f">bH{columns}h", 0, columns, *[0] * columns))
+
+
+def copy_data(line: bytes) -> bytes:
+    """One line of a copy."""
+    return _message(b"d", line)
 
 
 def command_complete(tag: str) -> bytes:

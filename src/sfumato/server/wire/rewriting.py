@@ -17,7 +17,7 @@ from sfumato.server.wire.catalog_functions import HOME, MACROS, NAMED, NATIVE
 from sfumato.server.wire.catalog_tables import FUNCTIONS, is_listed
 from sfumato.server.wire.sqlstates import WireError
 
-__all__ = ["Asker", "about_catalog", "parsed", "rewritten", "settings_in", "tree_of"]
+__all__ = ["Asker", "about_catalog", "parsed", "plain_value", "rewritten", "settings_in", "tree_of"]
 
 _GUARDED = (exp.Insert, exp.Update, exp.Delete, exp.Create, exp.Drop, exp.Command, exp.Into, exp.Lock)
 _OPERATORS: Mapping[str, type[exp.Binary]] = {
@@ -140,7 +140,7 @@ def settings_in(tree: exp.Expr, values: Sequence[Any] = ()) -> list[tuple[str, s
     shown = [column.unalias() for column in columns]
     found = []
     for call in calls:
-        given = [_plain(argument, values) for argument in call.expressions]
+        given = [plain_value(argument, values) for argument in call.expressions]
         if not any(call is column for column in shown) or len(given) != 3 or not isinstance(given[0], str):
             raise WireError(
                 "0A000", "set_config takes plain values, in a column of a query.", hint="Use SET."
@@ -150,7 +150,8 @@ def settings_in(tree: exp.Expr, values: Sequence[Any] = ()) -> list[tuple[str, s
     return found
 
 
-def _plain(node: exp.Expr, values: Sequence[Any]) -> Any:
+def plain_value(node: exp.Expr, values: Sequence[Any]) -> Any:
+    """The value that is written there, or given for a parameter; None for NULL and for anything else."""
     while isinstance(node, exp.Cast | exp.Paren):
         node = node.this
     if isinstance(node, exp.Parameter) and node.name.isdecimal() and 0 < int(node.name) <= len(values):

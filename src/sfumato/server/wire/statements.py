@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from sfumato._dataclasses import dataclass
+from sfumato.server.wire.copying import COPY
 from sfumato.server.wire.sqlstates import WireError
 from sfumato.sql.refusals import statement
 
 __all__ = ["Kind", "Statement", "statements"]
 
 Kind: TypeAlias = Literal[
-    "empty", "set", "show", "reset", "begin", "commit", "rollback", "keep", "forget", "explain", "select"
-]
+    "empty", "set", "show", "reset", "begin", "commit", "rollback", "keep", "forget", "explain", "select",
+    "declare", "fetch", "move", "close", "prepare", "execute", "copy",
+]  # fmt: skip
 
 _MOST = 100
 
@@ -56,7 +58,6 @@ _KINDS: dict[str, Kind] = {
     "savepoint": "keep",
     "release": "keep",
     "unlisten": "keep",
-    "close": "keep",
     "discard": "forget",
     "explain": "explain",
     "select": "select",
@@ -66,6 +67,29 @@ _KINDS: dict[str, Kind] = {
     "from": "select",
 }
 
+_CURSOR = r"(?P<name>\"[^\"]+\"|\w+)"
+_NAMED: dict[str, tuple[re.Pattern[str], str]] = {
+    word: (re.compile(pattern, re.IGNORECASE | re.DOTALL), form)
+    for word, pattern, form in (
+        (
+            "declare",
+            rf"DECLARE\s+{_CURSOR}\s+(?:(?:BINARY|INSENSITIVE|ASENSITIVE|NO\s+SCROLL|SCROLL)\s+)*CURSOR\s+"
+            r"(?:(?P<value>WITH(?:OUT)?)\s+HOLD\s+)?FOR\s+(?P<text>.+)$",
+            "DECLARE name CURSOR FOR SELECT …",
+        ),
+        ("fetch", rf"FETCH\b(?P<value>.*?)(?:\s+(?:FROM|IN))?\s+{_CURSOR}\s*$", "FETCH 100 FROM name"),
+        ("move", rf"MOVE\b(?P<value>.*?)(?:\s+(?:FROM|IN))?\s+{_CURSOR}\s*$", "MOVE 100 FROM name"),
+        ("close", rf"CLOSE\s+{_CURSOR}\s*$", "CLOSE name"),
+        (
+            "prepare",
+            rf"PREPARE\s+{_CURSOR}\s*(?:\((?P<value>[^()]*)\))?\s*AS\s+(?P<text>.+)$",
+            "PREPARE name AS SELECT …",
+        ),
+        ("execute", rf"EXECUTE\s+{_CURSOR}\s*(?:\((?P<value>.*)\))?\s*$", "EXECUTE name (1, 'FR')"),
+    )
+}
+_DONE = {"declare": "DECLARE CURSOR", "close": "CLOSE CURSOR"}
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
@@ -74,8 +98,9 @@ class Statement:
     Attributes:
         kind: What it does.
         text: It, without the semicolon.
-        name: Of the setting, or of the prepared statement that is forgotten; empty: of all.
-        value: What the setting is set to; None: what it was in the beginning.
+        name: Of the setting, the cursor or the prepared statement that is meant; empty: of all.
+        value: What the setting is set to; None: what it was in the beginning. Of others: how they are to be
+            done.
         local: Whether that is for the transaction alone.
         tag: What the client is told when it is done.
     """
@@ -133,10 +158,30 @@ def _sorted(text: str) -> Statement:
         name = _plain(match["name"])
         every = name.lower() == "all"
         return Statement("forget", bare, name="" if every else name, tag=f"DEALLOCATE{' ALL' * every}")
+    if word in _NAMED:
+        return _named(word, bare)
+    if word == "copy" and (copied := COPY.match(bare)) is not None:
+        return Statement("copy", copied["query"], value=copied["options"], tag="COPY")
     if word not in _KINDS:
         raise statement(word or bare[:20])
     kind: Kind = "keep" if _BACK_TO.match(bare) else _KINDS[word]
     return Statement(kind, bare if kind == "explain" else text, tag=_tag(word, bare))
+
+
+def _named(word: str, bare: str) -> Statement:
+    """A statement about a cursor or a prepared statement; its text is that of the query in it."""
+    pattern, form = _NAMED[word]
+    match = pattern.match(bare)
+    if match is None:
+        raise WireError("42601", f"{word.upper()} cannot be read.", hint=f"As in {form}.")
+    parts = match.groupdict()
+    name = _plain(parts["name"])
+    every = word == "close" and name.lower() == "all"
+    kind: Kind = word  # type: ignore[assignment]
+    tag = _DONE.get(word, word.upper()) + ("" if not every else " ALL")
+    return Statement(
+        kind, parts.get("text") or "", name="" if every else name, value=parts.get("value") or "", tag=tag
+    )
 
 
 def _tag(word: str, bare: str) -> str:
@@ -144,8 +189,6 @@ def _tag(word: str, bare: str) -> str:
         return "START TRANSACTION"
     if word == "discard":
         return f"DISCARD {bare.split()[-1].upper()[:20]}"
-    if word == "close":
-        return "CLOSE CURSOR"
     return {"end": "COMMIT", "abort": "ROLLBACK"}.get(word, word.upper())
 
 
