@@ -100,6 +100,7 @@ def _house(epsilon: str, *, analysts: int = CLIENTS, url: str = "") -> Iterator[
 def _servers(house: House, many: int = 1) -> Iterator[list[tuple[int, int]]]:
     """Servers over a house: the ports of HTTP and of PostgreSQL's clients of each."""
     command = ["-m", "sfumato", "serve", "--config", str(house.config), "--port", "0", "--pg-port", "0"]
+    command += ["--rate", "1000000", "--per-address", "1000"]
     running, ports = list[subprocess.Popen[str]](), list[tuple[int, int]]()
     try:
         for _ in range(many):

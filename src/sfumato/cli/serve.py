@@ -58,6 +58,13 @@ def serve(
             help="How long every paid answer takes; or DATASET=SECONDS.",
         ),
     ] = None,
+    rate: Annotated[
+        float, typer.Option("--rate", min=0.1, help="How many requests an account may send a second.")
+    ] = 500,
+    per_address: Annotated[
+        int,
+        typer.Option("--per-address", min=1, help="How many connections to a port one address may have."),
+    ] = 100,
     log: Annotated[
         bool, typer.Option("--log", help="Write a line of JSON for each request to standard error.")
     ] = False,
@@ -70,6 +77,7 @@ def serve(
     """Serve the tables to analysts with tokens, over HTTP and to PostgreSQL's clients."""
     acting()
     _check_extra()
+    from sfumato.server.crowds import Crowd
     from sfumato.server.doors import http_front, started, wire_front
     from sfumato.server.running import bound, tls_context
     from sfumato.server.running import serve as run
@@ -78,7 +86,7 @@ def serve(
     context = None if files is None else tls_context(*files)
     with closing(bound(host, port)) as listening, _house_of(demo, config) as (house, accounts, made):
         tls = None if context is None or files is None else (context, files[0])
-        ways = _ways(house, log, deadline or [])
+        ways = _ways(house, log, deadline or [], rate, per_address)
         name = _DEMO if demo else _DATABASE
         front = None if pg_port is None else wire_front(house, accounts, name, tls, ways)
 
@@ -90,23 +98,30 @@ def serve(
             _say_begun(where, accounts, made, json_=json_)
 
         beside = None if front is None or pg_port is None else started(front, host, pg_port)
-        run(http_front(house, accounts, ways), listening, tls=files, beside=beside, ready=ready)
+        run(
+            http_front(house, accounts, ways),
+            listening,
+            tls=files,
+            beside=beside,
+            crowd=Crowd(per_address),
+            ready=ready,
+        )
     all_is_over()
 
 
-def _ways(house: House, log: bool, deadline: list[str]) -> Ways:
+def _ways(house: House, log: bool, deadline: list[str], rate: float, per_address: int) -> Ways:
     import logging
 
+    from sfumato.server.crowds import Rates
     from sfumato.server.deadlines import Deadlines
     from sfumato.server.log import Log
     from sfumato.server.ways import Ways
 
     deadlines = Deadlines.read(deadline, house.datasets)
-    if not log:
-        return Ways(deadlines=deadlines)
-    lines = Log()
-    logging.getLogger("sfumato.server").addHandler(lines)
-    return Ways(log=lines, deadlines=deadlines)
+    lines = Log() if log else None
+    if lines is not None:
+        logging.getLogger("sfumato.server").addHandler(lines)
+    return Ways(log=lines, deadlines=deadlines, rates=Rates(rate), per_address=per_address)
 
 
 def _written(host: str) -> str:

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from sfumato.errors import AccessDenied
 from sfumato.server.access import Account, Accounts, Act, Login, end_point
+from sfumato.server.crowds import TooFast
 from sfumato.server.house import House
 from sfumato.server.http.app import make_app
 from sfumato.server.http.guard import App
 from sfumato.server.ways import Ways
 from sfumato.server.wire.front import Front
+from sfumato.server.wire.sqlstates import WireError
 from sfumato.session import Session
 
 __all__ = ["http_front", "started", "wire_front"]
@@ -55,16 +57,24 @@ def wire_front(
         login.account.needs(Act.SPEND)
         return house.session(login.account.name)
 
+    def check(login: Login) -> None:
+        account = accounts.current(login.token)
+        try:
+            ways.rates.admit(account.name)
+        except TooFast as error:
+            raise WireError("53400", str(error)) from None
+
     return Front(
         session_of,
         lambda user, address, binding: accounts.login(user, address=address, binding=binding),
-        check=lambda login: accounts.current(login.token),
+        check=check,
         tls=None if tls is None else tls[0],
         binding=None if tls is None else end_point(ssl.PEM_cert_to_DER_cert(_first(tls[1]))),
         plain=tls is None,
         during=house.working,
         watch=ways.watch,
         deadlines=ways.deadlines,
+        per_address=ways.per_address,
         workers=_WORKERS_KEPT if ways.deadlines else _WORKERS,
     )
 

@@ -18,13 +18,15 @@ import uvicorn
 from cryptography import x509
 
 from sfumato.errors import InvalidParameter
-from sfumato.server.http.connections import Connection
+from sfumato.server.crowds import Crowd
+from sfumato.server.http.connections import connections
 from sfumato.server.http.guard import App
 
 __all__ = ["bound", "serve", "tls_context"]
 
 Beside: TypeAlias = AbstractAsyncContextManager[object]
 _BACKLOG, _MOST_CONNECTIONS, _IDLE = 512, 1_000, 30
+_HANDSHAKE = 10.0
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -80,6 +82,7 @@ def serve(
     *,
     tls: tuple[Path, Path] | None = None,
     beside: Beside | None = None,
+    crowd: Crowd | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until interrupted or told to end; requests that have begun are ended first.
@@ -89,6 +92,7 @@ def serve(
         listening: Where.
         tls: A certificate and its key.
         beside: Another front, which runs as long.
+        crowd: How many connections an address may have; None: as many as it likes.
         ready: Called once all requests are taken.
     """
     config = uvicorn.Config(
@@ -99,7 +103,7 @@ def serve(
         date_header=False,
         proxy_headers=False,
         lifespan="off",
-        http=Connection,
+        http=connections(crowd or Crowd()),
         ws="none",
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_IDLE,
@@ -126,6 +130,7 @@ class _Server(uvicorn.Server):
     async def serve_until_told(self, listening: socket.socket, ready: Callable[[], None]) -> None:
         """Serves at a socket until a signal comes."""
         self._tell, loop = ready, asyncio.get_running_loop()
+        self.servers: list[asyncio.base_events.Server] = []
         for signal in (SIGINT, SIGTERM):
             loop.add_signal_handler(signal, self._end)
         try:
@@ -138,8 +143,20 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins, and tells it."""
-        await super().startup(sockets)
+        """Begins, and tells it: as uvicorn does, but for a shorter time for handshakes of TLS."""
+        config, loop = self.config, asyncio.get_running_loop()
+
+        def connection() -> asyncio.Protocol:
+            make: Callable[..., asyncio.Protocol] = config.http_protocol_class
+            return make(config=config, server_state=self.server_state, app_state={})
+
+        for each in sockets or []:
+            wait = None if config.ssl is None else _HANDSHAKE
+            server = await loop.create_server(
+                connection, sock=each, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=wait
+            )
+            self.servers.append(server)
+        self.started = True
         self._tell()
 
     @contextmanager

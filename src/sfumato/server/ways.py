@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from sfumato._dataclasses import dataclass
+from sfumato.server.crowds import Rates
 from sfumato.server.deadlines import Deadlines
 from sfumato.server.events import Watch, all_of
 from sfumato.server.log import Log
@@ -21,11 +22,15 @@ class Ways:
         metrics: Counts what happens.
         log: Writes it down; None: nobody does.
         deadlines: How long paid reads take.
+        rates: How often an account may ask.
+        per_address: How many connections to a front an address may have; None: as many as it likes.
     """
 
     metrics: Metrics = field(default_factory=Metrics)
     log: Log | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
+    rates: Rates = field(default_factory=Rates)
+    per_address: int | None = None
 
     @property
     def watch(self) -> Watch:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from sfumato._dataclasses import dataclass
 from sfumato.errors import TooManyTries
 
-__all__ = ["Tries"]
+__all__ = ["Tries", "place_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Tries:
         Raises:
             TooManyTries: if too many from there were wrong.
         """
-        place, now = _place(address), self._ticks()
+        place, now = place_of(address), self._ticks()
         with self._lock:
             wait = max(self._addresses.wait(place, now), self._names.wait((place, name), now))
         if wait > 0:
@@ -56,7 +56,7 @@ class Tries:
 
     def wrong(self, address: str, name: str = "") -> None:
         """Counts a try that was wrong."""
-        place, now = _place(address), self._ticks()
+        place, now = place_of(address), self._ticks()
         with self._lock:
             self._addresses.add(place, now)
             self._names.add((place, name), now)
@@ -84,7 +84,7 @@ class _Counts:
             self._held.popitem(last=False)
 
 
-def _place(address: str) -> str:
+def place_of(address: str) -> str:
     """What counts as one address."""
     try:
         known = ipaddress.ip_address(address.partition("%")[0])

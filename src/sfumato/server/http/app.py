@@ -87,7 +87,7 @@ def make_app(
     if accounts is not None:
         People(house, accounts, run).add_to(app)
     recent = (lambda _: None) if accounts is None else accounts.recent
-    return Watched(Guard(Lasting(app, house.ledger.end), known, recent), ways.watch)
+    return Watched(Guard(Lasting(app, house.ledger.end), known, recent, ways.rates), ways.watch)
 
 
 class _Routes:

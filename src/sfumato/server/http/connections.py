@@ -2,47 +2,117 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from sfumato.server.crowds import Crowd
 from sfumato.server.http.failures import refusal
 from sfumato.server.http.guard import HEADERS
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "connections"]
 
 MOST_BYTES = 1 << 16  # of the lines before a body
+SECONDS_TO_BEGIN = 20.0  # in which these lines must be there; for a body the guard has its own
+SECONDS_TO_READ = 60.0  # in which a client must take something of an answer
 _QUIET = logging.getLogger("sfumato.server.connections")
 _QUIET.setLevel(logging.ERROR)  # what clients send wrong is theirs to know, and would fill a log
 
 
+def connections(crowd: Crowd) -> type[Connection]:
+    """Connections of a server that counts them by address."""
+    return type("Connection", (Connection,), {"crowd": crowd})
+
+
 class Connection(HttpToolsProtocol):
-    """A connection whose requests have heads of bounded length."""
+    """A connection whose requests have heads of bounded length, that come and whose answers go in time."""
+
+    crowd = Crowd()
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.logger = _QUIET
         self._within, self._length = False, 0  # a head that has begun, and its bytes so far
+        self._counted = False
+        self._beginning: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Somebody is there."""
+        super().connection_made(transport)
+        self._counted = self.crowd.enter(self._address)
+        if not self._counted:
+            self._refuse(429, "too_many_connections", "There are too many connections from this address.")
+            return
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """They are gone."""
+        if self._counted:
+            self._counted = False
+            self.crowd.leave(self._address)
+        self._unset()
+        if self._reading is not None:
+            self._reading.cancel()
+        super().connection_lost(exc)
+
+    @property
+    def _address(self) -> str:
+        return "" if self.client is None else self.client[0]
+
+    def _await_head(self) -> None:
+        if self._beginning is None and not self.transport.is_closing():
+            self._beginning = self.loop.call_later(SECONDS_TO_BEGIN, self._too_slow)
+
+    def _unset(self) -> None:
+        if self._beginning is not None:
+            self._beginning.cancel()
+            self._beginning = None
+
+    def _too_slow(self) -> None:
+        self._beginning = None
+        if not self.transport.is_closing():
+            self._refuse(408, "too_slow", "The request did not arrive in time.")
 
     def data_received(self, data: bytes) -> None:
         """Takes what came."""
+        if self.transport.is_closing():
+            return
         going_on = self._within
         super().data_received(data)
         if self._within and going_on:
             self._length += len(data)
             if self._length > MOST_BYTES and not self.transport.is_closing():
                 self._refuse(431, "too_large", f"The lines before a body may have {MOST_BYTES:,} bytes.")
+        if self.cycle is None or self.cycle.response_complete:
+            self._await_head()  # also for what is no line of a request yet
 
     def on_message_begin(self) -> None:
         """A head begins."""
         self._within, self._length = True, 0
+        self._await_head()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """It is there."""
         self._within = False
+        self._unset()
         super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        """The client takes nothing: for a while."""
+        super().pause_writing()
+        if self._reading is None:
+            self._reading = self.loop.call_later(SECONDS_TO_READ, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It goes on."""
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+        super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
         """What cannot be read, whatever is wrong with it."""
@@ -50,6 +120,7 @@ class Connection(HttpToolsProtocol):
         self._refuse(400, "invalid_request", "This is no request of HTTP/1.1.")
 
     def _refuse(self, status: int, code: str, message: str) -> None:
+        self._unset()
         found = refusal(status, code, message, {"Connection": "close"})
         lines = [b"HTTP/1.1 %d " % status]
         lines += [b"%s: %s" % pair for pair in (*found.raw_headers, *HEADERS)]

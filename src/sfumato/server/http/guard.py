@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from sfumato.errors import AccessDenied, TooManyTries
 from sfumato.server.access import Account
+from sfumato.server.crowds import Rates, TooFast
 from sfumato.server.http.failures import refusal
 
 __all__ = ["ASKER", "HEADERS", "App", "Guard", "Known", "Receive", "Scope", "Send"]
@@ -63,12 +64,17 @@ class Guard:
         app: What is behind it.
         known: Whose a token is; asked in a thread.
         recent: The same for a token that was checked a moment ago, at once; None for all others.
+        rates: How often an account may ask.
     """
 
     def __init__(
-        self, app: App, known: Known, recent: Callable[[str], Account | None] = lambda _: None
+        self,
+        app: App,
+        known: Known,
+        recent: Callable[[str], Account | None] = lambda _: None,
+        rates: Rates | None = None,
     ) -> None:
-        self._app, self._known, self._recent = app, known, recent
+        self._app, self._known, self._recent, self._rates = app, known, recent, rates or Rates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -117,15 +123,19 @@ class Guard:
             return _unknown("Send a token: the header Authorization: Bearer TOKEN.")
         address = (scope.get("client") or ("", 0))[0]
         try:
-            asker = self._recent(token.decode()) or await asyncio.to_thread(
-                self._known, token.decode(), address
-            )
+            asker = self._recent(token.decode())
+            if asker is None:
+                asker = await asyncio.to_thread(self._known, token.decode(), address)
         except TooManyTries as error:
             wait = {"Retry-After": str(math.ceil(error.wait))}
             return refusal(429, error.code, str(error), wait)
         except AccessDenied as error:
             return _unknown(str(error))
         scope.setdefault("state", {})[ASKER] = asker
+        try:
+            self._rates.admit(asker.name)
+        except TooFast as error:
+            return refusal(429, "too_many_requests", str(error), {"Retry-After": str(error.wait)})
         return None
 
 

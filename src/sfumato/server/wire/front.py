@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from sfumato.engines.running import stoppable
 from sfumato.errors import InvalidParameter
+from sfumato.server.crowds import Crowd
 from sfumato.server.deadlines import Deadlines, Gone, Overrun
 from sfumato.server.events import Watch, nobody
 from sfumato.server.wire.catalog import Catalog
@@ -64,7 +65,8 @@ class Front:
         watch: Watch = nobody,
         deadlines: Deadlines | None = None,
         workers: int = 8,
-        most: int = 100,
+        most: int = 200,
+        per_address: int | None = None,
         login_seconds: float = 20,
         message_seconds: float = 60,
         idle_seconds: float = 3600,
@@ -86,6 +88,7 @@ class Front:
             deadlines: Of paid reads.
             workers: How many statements run at the same time.
             most: How many connections there may be.
+            per_address: How many of them from one address; None: as many as it likes.
             login_seconds: How long a client may take to log in.
             message_seconds: How long a message may take to come, once it has begun.
             idle_seconds: How long a client may be silent.
@@ -106,7 +109,7 @@ class Front:
             idle_seconds,
         )
         self._most, self._workers, self._during = most, workers, during
-        self._deadlines = deadlines or Deadlines()
+        self._deadlines, self._crowd = deadlines or Deadlines(), Crowd(per_address)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="sfumato-wire")
         self._catalogs: OrderedDict[tuple[str, int], tuple[Any, Catalog]] = OrderedDict()
         self._lock = threading.Lock()
@@ -155,10 +158,17 @@ class Front:
             writer.close()
             return
         connection = Connection(self, reader, writer)
+        address = connection.address
+        if not self._crowd.enter(address):
+            writer.close()
+            return
         task = asyncio.current_task()
         assert task is not None
         self._connections[connection] = task
-        await connection.serve()
+        try:
+            await connection.serve()
+        finally:
+            self._crowd.leave(address)
 
     def left(self, connection: Connection) -> None:
         """Note that a connection is over."""
