@@ -17,7 +17,7 @@ TENTH = PureLoss("0.1")
 
 READS = {
     *("analyst", "balance", "datasets", "entries", "export", "given"),
-    *("is_open", "recall", "spare", "verify", "whose"),
+    *("end", "is_open", "recall", "spare", "verify", "whose"),
 }
 PAYS = {"close", "count_read", "debit", "record", "refuse_several", "register", "resume", "series", "turn"}
 ACTS = {
@@ -29,6 +29,7 @@ ACTS = {
     "revoke": lambda steward: steward.revoke("visits", "ada", reason="left"),
     "redeclare": lambda steward: steward.redeclare("visits", DECLARED, reason="again"),
     "give": lambda steward: steward.give("visits", paid(steward), reason="published"),
+    "access": lambda steward: Steward(steward._ledger, by="sofia").access("ada", "account added"),
     "adopted": lambda steward: steward.adopted(reason="the anchor is lost"),
 }
 
@@ -86,7 +87,7 @@ def given(counter):
 
 def test_every_name_is_somebodys():
     assert public(Counter) == READS | PAYS
-    assert public(Ledger) == READS | PAYS | {"open", "inspect", "promised"}
+    assert public(Ledger) == READS | PAYS | {"open", "inspect", "promised", "analysts", "number"}
     assert public(Steward) == set(ACTS)
     assert not set(ACTS) & public(Ledger)
     assert not issubclass(Counter, Ledger)

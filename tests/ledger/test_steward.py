@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from sfumato.errors import AccessDenied, BudgetExceeded, InvalidParameter, LedgerMismatch
-from sfumato.ledger import Budget, Ledger, Steward
+from sfumato.ledger import Budget, Counter, Ledger, Steward
 from sfumato.loss import GaussianLoss, PureLoss
 
 F = Fraction
@@ -250,6 +250,8 @@ def test_an_act_has_the_name_of_who_did_it(place):
         with pytest.raises(InvalidParameter, match="who acts"):
             Steward(ledger).access("liv", "account added")
         assert ledger.analysts("visits") == ["ada", "bob"]
+        assert [one.kind for one in Counter(ledger, "bob").entries() if one.kind == "access"] == []
+        assert [one.kind for one in Counter(ledger, "Liv").entries() if one.kind == "access"] == ["access"]
         assert ledger.verify().ok
     with place.open() as ledger:
         assert kinds(ledger)[-2:] == ["access", "revoke"]

@@ -1,11 +1,13 @@
 """`sfumato serve`: a real process, its lines, its end; and what keeps it from beginning."""
 
 import datetime
+import json
 import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 
 import httpx
 import psycopg
@@ -108,6 +110,27 @@ def test_a_client_of_postgresql_asks_by_the_same_token_from_the_same_budget(demo
         psycopg.connect(address.replace("/demo", "/other"), user="ben", password=token(demo, "ben"))
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(address, user="omar", password=token(demo, "omar"))
+
+
+@pytest.mark.slow
+def test_a_steward_acts_an_auditor_reads_and_long_reads_are_jobs(demo, where):
+    sofia, omar, ben = (token(demo, name) for name in ("sofia", "omar", "ben"))
+    limit = {"epsilon": 7, "reason": "a second project"}
+    path = f"{where}/api/datasets/visits/analysts/ben/limit"
+    for who, status in ((ben, 403), (omar, 403), (sofia, 200)):
+        headers = {"Authorization": f"Bearer {who}"}
+        assert httpx.put(path, headers=headers, json=limit).status_code == status
+    asked(where, sofia, "/api/accounts", json={"name": "dora", "role": "auditor"})
+    dora = asked(where, sofia, "/api/accounts/dora/tokens", json={"days": 1}).json()["token"]
+    lines = [json.loads(line) for line in asked(where, dora, "/api/ledger/export").text.splitlines()]
+    acts = [(each["kind"], each["analyst"], each["memo"]["by"]) for each in lines if "by" in each["memo"]]
+    assert acts == [("limit", "ben", "sofia"), ("access", "dora", "sofia"), ("access", "dora", "sofia")]
+    assert asked(where, omar, "/api/ledger/verify").json()["ok"]
+    job = asked(where, ben, "/api/jobs", json={"sql": SQL, "epsilon": "0.125"}).json()
+    while asked(where, ben, job["address"]).json()["state"] in ("waiting", "running"):
+        time.sleep(0.02)
+    assert len(asked(where, ben, job["result"]).json()["rows"]) > 1
+    assert asked(where, sofia, job["result"]).status_code == 404
 
 
 @pytest.mark.slow

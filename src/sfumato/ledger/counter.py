@@ -171,7 +171,9 @@ class Counter:
     def entries(
         self, dataset: str | None = None, *, kind: Kind | None = None, after: int = 0
     ) -> Iterator[Receipt]:
-        """All receipts in order, or those of one dataset; an analyst's counter leaves out others' limits.
+        """All receipts in order, or those of one dataset.
+
+        An analyst's counter leaves out others' limits and accounts.
 
         Args:
             dataset: only those of this one.
@@ -191,7 +193,7 @@ class Counter:
 
     def _shows(self, row: Row) -> bool:
         others = self._analyst is not None and alike(row.analyst or "") != alike(self._analyst)
-        return not (others and row.kind in ("limit", "revoke"))
+        return not (others and row.kind in ("limit", "revoke", "access"))
 
     def export(self) -> list[dict[str, Any]]:
         """All receipts as plain data."""
