@@ -10,7 +10,7 @@ import pytest
 
 import sfumato as sf
 import wire
-from lives import Nursery, catalog, tokens_of
+from lives import catalog, tokens_of
 from served import SQL, Client, house, known
 from sfumato.engines import running
 from sfumato.engines.duckdb import DuckDB
@@ -238,13 +238,6 @@ def test_deadlines_as_a_steward_writes_them():
 
 
 # ── what a clock tells
-
-
-@pytest.fixture(scope="module")
-def nursery():
-    made = Nursery()
-    yield made
-    made.close()
 
 
 def times(nursery, folder, deadline, repeats):

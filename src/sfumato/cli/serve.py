@@ -50,6 +50,10 @@ def serve(
     key: Annotated[
         Path | None, typer.Option("--key", metavar="FILE", help="For TLS: the certificate's key, PEM.")
     ] = None,
+    self_signed: Annotated[
+        bool,
+        typer.Option("--self-signed", help="For TLS in trials: make a certificate, show its fingerprint."),
+    ] = False,
     deadline: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,15 +81,20 @@ def serve(
     """Serve the tables to analysts with tokens, over HTTP and to PostgreSQL's clients."""
     acting()
     _check_extra()
+    from sfumato.server.certificates import fingerprint
+    from sfumato.server.certificates import self_signed as make_certificate
     from sfumato.server.crowds import Crowd
     from sfumato.server.doors import http_front, started, wire_front
     from sfumato.server.running import bound, tls_context
     from sfumato.server.running import serve as run
 
-    files = _tls(host, certificate, key)
-    context = None if files is None else tls_context(*files)
-    with closing(bound(host, port)) as listening, _house_of(demo, config) as (house, accounts, made):
-        tls = None if context is None or files is None else (context, files[0])
+    files = _tls(host, certificate, key, self_signed=self_signed)
+    if files is not None:
+        tls_context(*files)  # refused before anything is opened
+    with closing(bound(host, port)) as listening, _house_of(demo, config) as (house, accounts, made, state):
+        if self_signed:
+            files = make_certificate(state, host)
+        tls = None if files is None else (tls_context(*files), files[0])
         ways = _ways(house, log, deadline or [], rate, per_address)
         name = _DEMO if demo else _DATABASE
         front = None if pg_port is None else wire_front(house, accounts, name, tls, ways)
@@ -95,6 +104,8 @@ def serve(
             where = {"http": f"{'http' if tls is None else 'https'}://{_written(host)}:{own}"}
             if front is not None:
                 where["postgresql"] = f"postgresql://{_written(host)}:{front.port}/{name}"
+            if self_signed and files is not None:
+                where["certificate"] = fingerprint(files[0])
             _say_begun(where, accounts, made, json_=json_)
 
         beside = None if front is None or pg_port is None else started(front, host, pg_port)
@@ -129,11 +140,12 @@ def _written(host: str) -> str:
 
 
 @contextmanager
-def _house_of(demo: bool, config: Path | None) -> Iterator[tuple[House, Accounts, list[Made]]]:
-    """What is served, who may log in, and the tokens that were made for it."""
+def _house_of(demo: bool, config: Path | None) -> Iterator[tuple[House, Accounts, list[Made], Path]]:
+    """What is served, who may log in, the tokens that were made for it, and the folder of keys."""
     if not demo:
-        with _opened(read_catalog(config)) as (house, accounts):
-            yield house, accounts, []
+        catalog = read_catalog(config)
+        with _opened(catalog) as (house, accounts):
+            yield house, accounts, [], _state(catalog)
         return
     from sfumato.catalog import Catalog
     from sfumato.server.demonstration import accounts_made, catalog_made, history_made
@@ -142,7 +154,12 @@ def _house_of(demo: bool, config: Path | None) -> Iterator[tuple[House, Accounts
         catalog = Catalog.read(catalog_made(Path(folder)), environ={})
         with _opened(catalog) as (house, accounts):
             history_made(house)
-            yield house, accounts, list(accounts_made(accounts))
+            yield house, accounts, list(accounts_made(accounts)), _state(catalog)
+
+
+def _state(catalog: Catalog) -> Path:
+    """The folder of the ledger's key."""
+    return catalog.state or Path(str(catalog.ledger)).absolute().parent
 
 
 @contextmanager
@@ -162,26 +179,35 @@ def _opened(catalog: Catalog) -> Iterator[tuple[House, Accounts]]:
 
 def _say_begun(where: dict[str, str], accounts: Accounts, made: list[Made], *, json_: bool) -> None:
     if json_:
+        shown = where.pop("certificate", None)
         tokens = [dict(zip(("name", "role", "token"), each, strict=True)) for each in made]
-        emit_json({"serving": where, "tokens": tokens})
+        emit_json({"serving": where, "tokens": tokens} | ({} if shown is None else {"certificate": shown}))
         return
     for name, role, token in made:
         say(f"token {name} {role.value} {token}")
+    if (shown := where.pop("certificate", None)) is not None:
+        say(f"certificate SHA-256 {shown}")
     for address in reversed(where.values()):
         say(f"serving {address}")
     if not accounts.list():
         paragraph("There are no accounts yet: sfumato account add NAME, then sfumato account token NAME.")
 
 
-def _tls(host: str, certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+def _tls(
+    host: str, certificate: Path | None, key: Path | None, *, self_signed: bool
+) -> tuple[Path, Path] | None:
     if (certificate is None) != (key is None):
         raise InvalidParameter("TLS needs both --certificate and --key.")
+    if self_signed and certificate is not None:
+        raise InvalidParameter("Give --self-signed, or a certificate of your own.")
+    if self_signed:
+        return None  # made once there is a place for it
     if certificate is not None and key is not None:
         return certificate, key
     if not _is_local(host):
         raise InvalidParameter(
-            f"At {host[:60]} tokens would travel in plain text: give --certificate and --key, or serve at "
-            f"{_LOCAL} behind a proxy that speaks TLS."
+            f"At {host[:60]} tokens would travel in plain text: give --certificate and --key, --self-signed "
+            f"for a trial, or serve at {_LOCAL} behind a proxy that speaks TLS."
         )
     return None
 
