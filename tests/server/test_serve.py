@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+import server_transcripts
+import wire
 from commands import invoke
 from sfumato.cli import app
 from sfumato.errors import InvalidParameter
@@ -131,6 +133,16 @@ def test_a_steward_acts_an_auditor_reads_and_long_reads_are_jobs(demo, where):
         time.sleep(0.02)
     assert len(asked(where, ben, job["result"]).json()["rows"]) > 1
     assert asked(where, sofia, job["result"]).status_code == 404
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["$ curl", "$ PGPASSWORD", ">>> "])
+def test_the_transcripts_of_the_page_say_what_the_server_says(demo, where, kind):
+    if kind == "$ PGPASSWORD" and wire.psql_path() is None:
+        pytest.skip("there is no psql")
+    places = server_transcripts.Places(where, demo[-2], token(demo, "ada"))
+    (block,) = server_transcripts.blocks(kind)
+    assert server_transcripts.wrong_parts(block, places) == []
 
 
 @pytest.mark.slow
