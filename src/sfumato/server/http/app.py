@@ -25,6 +25,7 @@ from sfumato.server.http.answers import released, wants_arrow
 from sfumato.server.http.asking import Key, Name, Threads, Who
 from sfumato.server.http.bodies import Question
 from sfumato.server.http.books import Books
+from sfumato.server.http.described import Described
 from sfumato.server.http.guard import App, Guard, Known
 from sfumato.server.http.jobs import JobRoutes
 from sfumato.server.http.lasting import LASTS, Lasting
@@ -62,7 +63,7 @@ def make_app(
     """
     ways = ways or Ways()
     at_once = at_once or (_AT_ONCE_KEPT if ways.deadlines else _AT_ONCE)
-    app = FastAPI(
+    app = Described(
         title="Sfumato",
         version=__version__,
         description="Private answers with error bars, each paid from a budget.",
