@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import random
 import struct
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -214,3 +216,35 @@ def test_bytes_before_the_handshake_of_tls_are_never_read_after_it(
         return sent
 
     assert states(asyncio.run(smuggle())) == {"08P01"}
+
+
+_READING = """
+from sfumato.server.wire.desk import _PUBLIC
+from sfumato.server.wire.rewriting import tree_of
+from sfumato.server.wire.shapes import parameter_oids
+from sfumato.server.wire.statements import statements
+
+blanks = " " * 99_000
+heads = ["", "SET x", "SHOW x", "FETCH", "MOVE", "CLOSE x", "PREPARE x", "PREPARE x (", "EXECUTE x"]
+heads += ["EXECUTE x (", "DECLARE x", "DECLARE x NO", "COPY (", "COPY (SELECT 1) TO STDOUT"]
+heads += ["COPY (SELECT 1) TO STDOUT WITH ("]
+texts = [head + blanks + "((" for head in heads]
+texts += ["/* " * 33_000, "SELECT" + "/* " * 33_000, "/**/ " * 19_000 + "x"]
+for text in texts:
+    try:
+        statements(text)
+    except Exception as error:
+        assert type(error).__name__ in ("WireError", "QueryRefused"), error
+    tree_of(text), parameter_oids(text, (), {}), _PUBLIC.sub("", text)
+try:
+    statements("SELECT 1 --" + "x" * 100_000)
+except Exception as error:
+    assert error.fields()["C"] == "54000"
+else:
+    raise AssertionError
+"""
+
+
+def test_no_text_keeps_the_front_busy_for_long() -> None:
+    """Patterns that are tried in every way would hold the whole process for minutes, or for ever."""
+    subprocess.run([sys.executable, "-c", _READING], check=True, timeout=100)

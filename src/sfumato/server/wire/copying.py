@@ -14,7 +14,7 @@ from sfumato.server.wire.types import encoder
 __all__ = ["COPY", "Layout", "layout_of", "lines"]
 
 COPY = re.compile(
-    r"COPY\s*\((?P<query>.*)\)\s*TO\s+STDOUT\b\s*(?:WITH\b)?\s*\(?(?P<options>[^()]*)\)?\s*$",
+    r"COPY\s*\((?P<query>.*)\)\s*TO\s+STDOUT\b(?:\s+WITH\b)?(?:\s*\((?P<options>[^()]*)\)|(?P<words>[^()]*))$",
     re.IGNORECASE | re.DOTALL,
 )
 """What is copied, and how."""

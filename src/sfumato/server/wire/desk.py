@@ -50,7 +50,7 @@ _HOW = (
 )
 _PLAN = [field_of("QUERY PLAN", TEXT)]
 _PUBLIC = re.compile(
-    r"""(?P<kept>'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/)|(?<![\w."])(?:"public"|public)\s*\.\s*(?=["\w])""",
+    r"""(?P<kept>'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z))|(?<![\w."])(?:"public"|public)\s*\.\s*(?=["\w])""",
     re.DOTALL | re.IGNORECASE,
 )
 _EXPLAINING = re.compile(r"\s*EXPLAIN\b(?:\s+PRIVACY\b)?", re.IGNORECASE)

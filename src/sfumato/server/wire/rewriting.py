@@ -45,7 +45,7 @@ Change = Callable[[exp.Expr], None]
 
 _PREFIX = re.compile(
     r"""
-    (?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*"(?!\s*\.)|--[^\n]*|/\*.*?\*/)
+    (?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*"(?!\s*\.)|--[^\n]*|/\*.*?(?:\*/|\Z))
     | (?<![\w.])(?:"pg_catalog"|pg_catalog)\s*\.\s*(?=[a-z_]\w*\s*\()
     | \bAS\s+(?P<label>SELECT|TABLE|ALL|END|DESC|ASC|USER|ORDER|GROUP|FROM|TO|ON|CHECK|DEFAULT|COLUMN)
       (?=\s*(?:,|\)|$|FROM\b))

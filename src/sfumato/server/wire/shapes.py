@@ -32,7 +32,7 @@ _CASTS = {
 }  # fmt: skip
 _SAME = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like, exp.ILike)
 _NUMBERED = re.compile(
-    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|\$(?P<n>[0-9]{1,5})", re.DOTALL
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?(?:\*/|\Z)|\$(?P<n>[0-9]{1,5})", re.DOTALL
 )
 _MOST_PARAMETERS = 65_535
 

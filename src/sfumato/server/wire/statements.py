@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal[
     "declare", "fetch", "move", "close", "prepare", "execute", "copy",
 ]  # fmt: skip
 
-_MOST = 100
+_MOST, _LONGEST = 100, 100_000
 
 # What a semicolon may be inside of: texts, names, comments, and PostgreSQL's texts between $ signs.
 _OPAQUE = re.compile(
@@ -37,7 +37,7 @@ _WORD = re.compile(r"[A-Za-z_]+")
 _VALUE = r"(?P<value>.*)"
 _NAME = r"(?P<name>\"[^\"]+\"|[\w.]+)"
 _SET = re.compile(
-    rf"SET\s+(?:(?P<scope>SESSION|LOCAL)\s+)?(?:{_NAME}\s*(?:=|\s+TO\s+)|(?P<words>TIME\s+ZONE|NAMES)\s+)"
+    rf"SET\s+(?:(?P<scope>SESSION|LOCAL)\s+)?(?:{_NAME}(?:\s*=|\s+TO\s+)|(?P<words>TIME\s+ZONE|NAMES)\s+)"
     rf"\s*{_VALUE}$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -67,6 +67,7 @@ _KINDS: dict[str, Kind] = {
     "from": "select",
 }
 
+_WAY = r"(?P<value>(?:\s+[-+\w]+){0,2}?)"
 _CURSOR = r"(?P<name>\"[^\"]+\"|\w+)"
 _NAMED: dict[str, tuple[re.Pattern[str], str]] = {
     word: (re.compile(pattern, re.IGNORECASE | re.DOTALL), form)
@@ -77,15 +78,15 @@ _NAMED: dict[str, tuple[re.Pattern[str], str]] = {
             r"(?:(?P<value>WITH(?:OUT)?)\s+HOLD\s+)?FOR\s+(?P<text>.+)$",
             "DECLARE name CURSOR FOR SELECT …",
         ),
-        ("fetch", rf"FETCH\b(?P<value>.*?)(?:\s+(?:FROM|IN))?\s+{_CURSOR}\s*$", "FETCH 100 FROM name"),
-        ("move", rf"MOVE\b(?P<value>.*?)(?:\s+(?:FROM|IN))?\s+{_CURSOR}\s*$", "MOVE 100 FROM name"),
+        ("fetch", rf"FETCH\b{_WAY}(?:\s+(?:FROM|IN))?\s+{_CURSOR}$", "FETCH 100 FROM name"),
+        ("move", rf"MOVE\b{_WAY}(?:\s+(?:FROM|IN))?\s+{_CURSOR}$", "MOVE 100 FROM name"),
         ("close", rf"CLOSE\s+{_CURSOR}\s*$", "CLOSE name"),
         (
             "prepare",
-            rf"PREPARE\s+{_CURSOR}\s*(?:\((?P<value>[^()]*)\))?\s*AS\s+(?P<text>.+)$",
+            rf"PREPARE\s+{_CURSOR}(?:\s*\((?P<value>[^()]*)\))?\s*AS\s+(?P<text>.+)$",
             "PREPARE name AS SELECT …",
         ),
-        ("execute", rf"EXECUTE\s+{_CURSOR}\s*(?:\((?P<value>.*)\))?\s*$", "EXECUTE name (1, 'FR')"),
+        ("execute", rf"EXECUTE\s+{_CURSOR}(?:\s*\((?P<value>.*)\))?$", "EXECUTE name (1, 'FR')"),
     )
 }
 _DONE = {"declare": "DECLARE CURSOR", "close": "CLOSE CURSOR"}
@@ -120,10 +121,21 @@ def statements(text: str) -> list[Statement]:
         QueryRefused: if one is of a kind that is not supported.
         WireError: if one cannot be read, or there are too many.
     """
-    parts = [part for part in _parts(text) if _LEAD.fullmatch(part) is None]
+    parts = [part for part in _parts(text) if _lead(part) < len(part)]
     if len(parts) > _MOST:
         raise WireError("54001", f"There are more than {_MOST} statements.", hint="Send them one by one.")
+    if any(len(part) > _LONGEST for part in parts):
+        raise WireError("54000", f"A statement may have {_LONGEST:,} characters.", hint="Shorten its lists.")
     return [_sorted(part) for part in parts] or [Statement("empty", "")]
+
+
+def _lead(text: str) -> int:
+    """How many characters of blanks and comments a text begins with.
+
+    Never by `fullmatch`, which tries every way to part a run of blanks: twice as many for each blank.
+    """
+    found = _LEAD.match(text)
+    return found.end() if found else 0
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -136,8 +148,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _sorted(text: str) -> Statement:
-    lead = _LEAD.match(text)
-    bare = text[lead.end() if lead else 0 :].strip()
+    bare = text[_lead(text) :].strip()
     found = _WORD.match(bare)
     word = found.group().lower() if found else ""
     if bare.startswith("("):
@@ -161,7 +172,7 @@ def _sorted(text: str) -> Statement:
     if word in _NAMED:
         return _named(word, bare)
     if word == "copy" and (copied := COPY.match(bare)) is not None:
-        return Statement("copy", copied["query"], value=copied["options"], tag="COPY")
+        return Statement("copy", copied["query"], value=copied["options"] or copied["words"], tag="COPY")
     if word not in _KINDS:
         raise statement(word or bare[:20])
     kind: Kind = "keep" if _BACK_TO.match(bare) else _KINDS[word]
