@@ -10,6 +10,7 @@ from served import SECRET, SQL, client_of, house
 from sfumato.engines import duckdb as engine
 from sfumato.errors import Cancelled
 from sfumato.ledger import Steward
+from sfumato.server.deadlines import Deadlines
 from sfumato.server.jobs import LIVE, Jobs, TooManyJobs
 
 ASKED = {"sql": SQL, "epsilon": "0.5"}
@@ -266,6 +267,31 @@ def test_ids_are_random_and_old_ones_are_forgotten():
     assert jobs.of("ada") == []
     assert jobs.find("ada", made[0].id) is None
     assert jobs.begin("ada", int, word="1") is not made[1]
+
+
+def test_whoever_cancels_what_goes_on_takes_no_more_turns():
+    """Under a deadline a read that was cancelled goes on, and takes a turn until it ends."""
+    go, begun = threading.Event(), []
+
+    def work():
+        begun.append(1)
+        go.wait(60)
+
+    jobs = Jobs(print, deadlines=Deadlines(60.0))
+    for _ in range(3):
+        jobs.cancel(jobs.begin("ada", work))
+        jobs.begin("ada", work)
+    while len(begun) < 2:
+        time.sleep(0.01)
+    for job in jobs.of("ada"):
+        if job.state == "running":
+            jobs.cancel(job)
+    jobs.begin("ada", work)
+    theirs = jobs.begin("bob", lambda: 1)
+    while theirs.state == "waiting":
+        time.sleep(0.01)
+    assert len(begun) == 2
+    go.set()
 
 
 def test_too_many_are_refused():

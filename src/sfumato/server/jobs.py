@@ -97,6 +97,7 @@ class Jobs(Generic[T]):
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="sfumato-job")
         self._jobs: dict[str, Job[T]] = {}
         self._words: dict[tuple[str, str], str] = {}
+        self._busy = Counter[str]()  # turns that somebody's work takes, also of jobs that were cancelled
         self._lock = threading.Lock()
 
     def begin(self, analyst: str, work: Callable[[], T], *, word: str | None = None) -> Job[T]:
@@ -173,12 +174,13 @@ class Jobs(Generic[T]):
     def _next(self) -> Job[T] | None:
         """The oldest that waits, of an analyst with few that run: nobody takes all the turns."""
         with self._lock:
-            running = Counter(job.owner for job in self._jobs.values() if job.state == "running")
+            running = self._busy
             waiting = [job for job in self._jobs.values() if job.state == "waiting"]
             able = [job for job in waiting if running[job.owner] < _EACH]
             job = min(able, key=lambda job: running[job.owner], default=None)
             if job is not None:
                 job.state = "running"
+                self._busy[job.owner] += 1
             return job
 
     def _run(self, job: Job[T]) -> None:
@@ -194,6 +196,8 @@ class Jobs(Generic[T]):
                 self._unforeseen(error)
             failure = _Unforeseen()
         with self._lock:
+            self._busy[job.owner] -= 1
+            self._busy += Counter()  # without those who have none
             if job.live:
                 self._end(job, result, failure)
 
