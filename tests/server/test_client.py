@@ -16,8 +16,10 @@ import sfumato as sf
 from served import known, started
 from sfumato.client import RemoteQuery, RemoteSession
 from sfumato.errors import SfumatoError
+from sfumato.plan.prices.terms import Terms
 from sfumato.server.house import House
 from sfumato.server.http.app import make_app
+from sfumato.session.carried.answers import unpack_quote
 
 GUIDE = Path(__file__).parents[2] / "docs" / "server.md"
 ROWS, DAY = 400, datetime.date(2026, 1, 1)
@@ -509,3 +511,52 @@ def test_several_threads_pay_once(plain):
     assert len(found) == 6
     assert len(set(found)) == 1
     assert plain.local.balance().entries == before + 1
+
+
+def test_what_a_server_tells_of_its_tables_holds_no_path_and_no_row(tmp_path):
+    folder = tmp_path / "hidden"
+    folder.mkdir()
+    for month in ("january", "march"):
+        (folder / f"{month}.csv").write_text("user_id,place\n1,Zanzibar\n")
+    states = {month: sf.State([f"{month}.csv"]) for month in ("january", "march")}
+    unit, schema = sf.PrivacyUnit("user_id"), {"place": sf.Text()}
+    table = sf.PrivateTable("visits", source=folder, unit=unit, schema=schema, states=states)
+    with doors(table) as both:
+        found = httpx.get(f"{both.url}/api/session", headers={"Authorization": "Bearer token-of-ada"}).text
+        assert '"place"' in found
+        assert not any(word in found for word in ("hidden", ".csv", "Zanzibar", str(tmp_path)))
+        text = "SELECT COUNT(*) AS n FROM visits"
+        here, there = both.same(lambda session: session.sql(text).quote(epsilon=1))
+        assert here[1] == there[1]
+        assert both.remote.sql(text).release(epsilon=1).state == "march"
+
+
+def test_an_auditor_pays_for_nothing(plain):
+    before = plain.local.balance().spent
+    with sf.connect(plain.url, token="token-of-eve") as eve:
+        assert eve.sql(TEXTS[0]).quote(epsilon=1).epsilon == 1
+        with pytest.raises(sf.errors.AccessDenied, match="may not release"):
+            eve.sql(TEXTS[0]).release(epsilon=1)
+    assert plain.local.balance().spent == before
+
+
+def test_a_key_for_another_question_is_refused(plain):
+    headers = {"Authorization": "Bearer token-of-ada", "Idempotency-Key": "one"}
+    body = {"sql": "SELECT COUNT(*) AS n FROM visits WHERE age > 44", "epsilon": "1"}
+    path = f"{plain.url}/api/session/release"
+    assert httpx.post(path, json=body, headers=headers).json()["free"] is False
+    assert httpx.post(path, json=body, headers=headers).json()["free"]
+    before = plain.local.balance().spent
+    found = httpx.post(path, json=body | {"epsilon": "2"}, headers=headers)
+    assert found.status_code == 422
+    assert "Idempotency-Key" in found.json()["error"]["message"]
+    assert plain.local.balance().spent == before
+
+
+def test_a_quote_that_cannot_be_made_again_is_not_shown(plain):
+    asked = plain.remote.sql("SELECT SUM(age) AS s FROM visits")
+    sent = plain.remote.connection.post("/api/session/quote", asked._body(Terms.of(1)))
+    assert unpack_quote(sent, plain.remote.tables).epsilon == 1
+    other = {**plain.remote.tables, "visits": visits(sf.PrivacyUnit("user_id", max_groups=2, max_rows=9))}
+    with pytest.raises(sf.errors.ServerUnreachable, match="connect anew"):
+        unpack_quote(sent, other)
