@@ -328,6 +328,16 @@ def unreadable(folder):
         yield both
 
 
+@contextmanager
+def profiled():
+    """A table of which it is known in how many groups units are."""
+    with doors(visits(sf.PrivacyUnit("user_id", max_groups=1))) as both:
+        both.local.profile("visits", 5)
+        both.local.profile("visits", 5, by="country")
+        assert both.local.sql(ASKED[1][0]).release(epsilon=1, bounding="choose").groups is not None
+        yield both
+
+
 def by_column(last):
     return sf.State(column="day", last=last)
 
@@ -344,18 +354,20 @@ HOUSES = {
     "months": lambda _: doors(visits(MONTHS), budget=sf.Budget(50, "1e-6", each="month")),
     "growing": lambda _: doors(visits(states=GROWING)),
     "unreadable": unreadable,
+    "groups": lambda _: profiled(),
 }
 ASKED = [
     ("SELECT AVG(age) AS m, COUNT(*) AS n FROM visits", {"epsilon": 1}),
-    ("SELECT country, SUM(age) AS s FROM visits GROUP BY country", {"epsilon": 2, "touched": True}),
+    ("SELECT country, SUM(age) AS s FROM visits GROUP BY country", {"epsilon": 2, "bounding": "choose"}),
     ("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", {"epsilon": 3, "profile": True}),
     ("SELECT SUM(free) AS s FROM visits", {"epsilon": 3, "bounds": "auto"}),
     ("SELECT COUNT(*) AS n FROM visits WHERE day BETWEEN '2026-02-01' AND '2026-02-28'", {"epsilon": 1}),
     ("SELECT COUNT(*) AS n FROM visits", {"error": 20}),
+    ("SELECT MEDIAN(age) AS m FROM visits", {"epsilon": 2}),
 ]
 
 
-OFTEN = ("zcdp", "profile", "months", "unreadable")
+OFTEN = ("zcdp", "profile", "months", "unreadable", "groups")
 
 
 @pytest.mark.parametrize(
@@ -415,6 +427,16 @@ def test_limits_and_answers_of_others_are_told_alike(tmp_path):
         ):
             here, there = both.same(ask)
             assert here == there
+
+
+def test_a_profile_that_somebody_else_bought_counts_alike(tmp_path):
+    unit = sf.PrivacyUnit("user_id", max_groups=2, max_rows="auto", ceiling=20)
+    with doors(visits(unit), ledger=tmp_path / "visits.ledger") as both:
+        both.place.session("bob").sql(TEXTS[0]).release(epsilon=2)
+        here, there = both.same(lambda session: session.sql(TEXTS[0]).quote(epsilon=2))
+        assert here == there
+        first = both.remote.sql(TEXTS[0]).release(epsilon=2)
+        assert first.counted["epsilon"] == both.local.balance().spent == 2
 
 
 def test_parameters_of_every_kind_travel(plain):

@@ -7,7 +7,7 @@ import pytest
 
 import sfumato as sf
 from served import client_of, house
-from sfumato.errors import SfumatoError
+from sfumato.errors import QueryRefused, SfumatoError
 from sfumato.session.carried.calls import pack_calls, replayed
 
 COUNT = ["agg", [], {"n": {"agg": [["count", [], None]], "of": [["column", "a0"]], "as": None}}]
@@ -88,7 +88,7 @@ HOSTILE = [
     [["agg"]],
     [[1, 2, 3]],
     [None],
-    [COUNT] * 201,
+    [["filter", [col(X, ["literal", 1, None], ["call", "greater", [0, 1]])], {}]] * 200 + [COUNT],
     [["value_counts", ["country"], {"name": 3}]],
     [["value_counts", [], {"name": "\ud800"}]],
     [["crosstab", ["country"], {}]],
@@ -107,6 +107,18 @@ def test_what_no_builder_offers_is_refused_unpaid(place, calls):
         assert found.status_code == 422, found.text
         assert len(found.json()["error"]["message"]) > 10
     assert place.session("ada").balance().spent == before
+
+
+def test_deep_and_wide_expressions_are_refused_by_their_size(place):
+    table = place.session("ada").table("visits")
+    for parts in (DEEP, WIDE):
+        with pytest.raises(QueryRefused, match="too large"):
+            replayed(table, [["filter", [col(*parts)], {}], COUNT])
+    many = sf.col("amount") > 1
+    for _ in range(200):
+        many = many & (sf.col("amount") > 1)
+    calls = pack_calls([("filter", (many,), {}), ("agg", (), {"n": sf.count()})])
+    assert replayed(table, calls).quote(1).epsilon == 1
 
 
 @pytest.mark.parametrize(

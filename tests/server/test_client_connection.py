@@ -59,6 +59,8 @@ def _quick(monkeypatch):
         ("https://sfu_secret@x.example", "holds no token"),
         ("https://ada:sfu_secret@x.example", "holds no token"),
         ("https://x.example/sfu_secret", "holds no token"),
+        ("https://ada:secret@x.example", "holds no token"),
+        ("https://x.example/?key=secret", "holds no token"),
         ("http://x.example", "https://"),
         ("http://192.0.2.1:8430", "https://"),
         ("ftp://x.example", "written like"),
