@@ -69,7 +69,7 @@ def unpack_quote(data: Mapping[str, Any], tables: Mapping[str, Any]) -> Quote:
 
 
 def _digest(quote: Quote) -> str:
-    laws = repr((quote.noises, quote.units, quote.epsilon, quote.delta))
+    laws = repr((quote.noises, quote.units, quote.epsilon, quote.delta, quote.loss.to_dict()))
     return hashlib.sha256(f"{quote}\n{laws}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
