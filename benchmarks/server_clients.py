@@ -22,13 +22,14 @@ class Asked(TypedDict):
     Attributes:
         ports: Of the servers, on this machine.
         tokens: One for each client.
-        bodies: JSON texts. All clients share them: each is asked once, or all of them in turn `often` times.
-        often: How many requests together; 0: each body once.
+        requests: Of each the method, the path and a body in JSON. All clients share them: each is sent once,
+            or all of them in turn.
+        often: How many requests together; 0: each once.
     """
 
     ports: list[int]
     tokens: list[str]
-    bodies: list[str]
+    requests: list[tuple[str, str, str]]
     often: int
 
 
@@ -56,8 +57,10 @@ class Told(TypedDict):
 class Clients(asyncio.Protocol):
     """One connection: a request, its answer, the next one."""
 
-    def __init__(self, head: bytes, bodies: Iterator[bytes], told: Told, done: asyncio.Future[None]) -> None:
-        self._head, self._bodies, self._told, self._done = head, bodies, told, done
+    def __init__(
+        self, headers: bytes, requests: Iterator[tuple[bytes, bytes]], told: Told, done: asyncio.Future[None]
+    ) -> None:
+        self._headers, self._requests, self._told, self._done = headers, requests, told, done
         self._buffer = b""
 
     def connection_made(self, transport: Any) -> None:
@@ -66,13 +69,14 @@ class Clients(asyncio.Protocol):
         self._ask()
 
     def _ask(self) -> None:
-        body = next(self._bodies, None)
-        if body is None:
+        request = next(self._requests, None)
+        if request is None:
             self._transport.close()
             self._done.set_result(None)
             return
         self._begun = time.perf_counter()
-        self._transport.write(b"%s%d\r\n\r\n%s" % (self._head, len(body), body))
+        line, body = request
+        self._transport.write(b"%s%s%d\r\n\r\n%s" % (line, self._headers, len(body), body))
 
     def data_received(self, data: bytes) -> None:
         """Takes a part of an answer."""
@@ -112,22 +116,24 @@ async def ask(asked: Asked) -> Told:
     told: Told = {
         "statuses": {}, "receipts": [], "free": 0, "taken": [], "refused": [], "wall": 0.0, "cpu": 0.0,
     }  # fmt: skip
-    bodies = [body.encode() for body in asked["bodies"]]
-    shared = iter(bodies)
+    requests = [
+        (f"{method} {path} HTTP/1.1\r\n".encode(), body.encode()) for method, path, body in asked["requests"]
+    ]
+    shared = iter(requests)
     if asked["often"]:
-        shared = (bodies[number % len(bodies)] for number in range(asked["often"]))
+        shared = (requests[number % len(requests)] for number in range(asked["often"]))
     loop, waiting = asyncio.get_running_loop(), list[asyncio.Future[None]]()
     wall, cpu = time.perf_counter(), time.process_time()
     for number, token in enumerate(asked["tokens"]):
         port = asked["ports"][number % len(asked["ports"])]
-        head = (
-            f"POST /api/release HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+        headers = (
+            f"Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
             "Content-Type: application/json\r\nContent-Length: "
         ).encode()
         done: asyncio.Future[None] = loop.create_future()
         waiting.append(done)
         await loop.create_connection(
-            lambda head=head, done=done: Clients(head, shared, told, done), "127.0.0.1", port
+            lambda headers=headers, done=done: Clients(headers, shared, told, done), "127.0.0.1", port
         )
     await asyncio.gather(*waiting)
     told["wall"], told["cpu"] = time.perf_counter() - wall, time.process_time() - cpu

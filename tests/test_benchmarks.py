@@ -209,4 +209,5 @@ def test_a_server_under_load_is_measured(monkeypatch):
     assert figures["releases answered"] == 30
     assert figures["questions refused for lack of budget"] == 10
     assert figures["charges without answers, or answers without"] == 0
-    assert figures["free re-reads that were not"] == 0
+    assert figures["free re-reads by the same text that were not"] == 0
+    assert figures["free re-reads by receipt that were not"] == 0

@@ -169,3 +169,22 @@ def test_whoever_watches_sees_the_same_address():
         ("POST /api/release", "ada", free) for free in (False, True, True, True)
     ]
     assert len({event.receipt for event in seen}) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/api/receipts/3/answer", None),
+        ("GET", "/api/session/receipts/3", None),
+        ("POST", "/api/session/release", {"sql": SQL, "epsilon": "0.5"}),
+    ],
+)
+def test_every_way_to_read_again_lasts_as_long(asked, monkeypatch, method, path, body):
+    found = [asked.ask(method, path, **({} if body is None else {"json": body})) for _ in range(3)]
+    assert [each.status_code for each in found] == [200] * 3
+    with monkeypatch.context() as patch:
+        shut(asked.place, patch)
+        assert asked.ask(method, path, **({} if body is None else {"json": body})).content == found[0].content
+        assert asked.ask(method, path, "token-of-bob", **({} if body is None else {"json": body})).is_error
+    Steward(asked.place.ledger).revoke("visits", "ada", reason="left")
+    assert asked.ask(method, path, **({} if body is None else {"json": body})).status_code == 403

@@ -16,7 +16,7 @@ from sfumato.server.http.watching import PAID, RECEIPT
 from sfumato.session import Query, Release, Session
 from sfumato.session.documents import document_of
 
-__all__ = ["ARROW", "Given", "released", "stream", "wants_arrow"]
+__all__ = ["ARROW", "Given", "lasts", "released", "stream", "wants_arrow"]
 
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -29,15 +29,6 @@ class Given:
     query: Query
     question: Question
     release: Release
-
-    @property
-    def lasts(self) -> bool:
-        """Whether the same request gets the very same again until a receipt is added to the ledger.
-
-        Not where something was paid or counted now, or what is left depends on the time of day.
-        """
-        paid_now = not self.release.free or self.release.counted or any(self.release.first.values())
-        return not paid_now and self.query.windows is None
 
     def refuse_closed(self) -> None:
         """Refuses whoever may be given nothing more by now, answers from before included.
@@ -58,6 +49,15 @@ class Given:
         dataset = self.session.dataset_of(self.query.report).name
         balance = self.session.balance(dataset, window=self.query.windows)
         return answered(plain_json(document_of(release, balance, confidence)), headers=told)
+
+
+def lasts(release: Release) -> bool:
+    """Whether the same request gets the very same again until a receipt is added to the ledger.
+
+    Not where something was paid or counted now, or what is left depends on the time of day.
+    """
+    paid_now = not release.free or release.counted or any(release.first.values())
+    return not paid_now and release.receipt.windows is None
 
 
 def released(house: House, question: Question, analyst: str) -> Given:

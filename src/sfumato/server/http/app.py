@@ -21,14 +21,14 @@ from sfumato.server.deadlines import Overrun
 from sfumato.server.house import House
 from sfumato.server.http import failures
 from sfumato.server.http.acts import Acts
-from sfumato.server.http.answers import released, wants_arrow
+from sfumato.server.http.answers import lasts, released, wants_arrow
 from sfumato.server.http.asking import Key, Name, Threads, Who
 from sfumato.server.http.bodies import Question
 from sfumato.server.http.books import Books
 from sfumato.server.http.described import Described
 from sfumato.server.http.guard import App, Guard, Known
 from sfumato.server.http.jobs import JobRoutes
-from sfumato.server.http.lasting import LASTS, Lasting
+from sfumato.server.http.lasting import Lasting, lasting
 from sfumato.server.http.operations import Operations
 from sfumato.server.http.people import People
 from sfumato.server.http.repeats import Repeats
@@ -158,11 +158,9 @@ class _Routes:
 
         def work() -> tuple[Response, bool]:
             given = released(self._house, question, who.name)
-            return given.written(arrow=arrow), given.lasts
+            return given.written(arrow=arrow), lasts(given.release)
 
-        response, lasts = await self._run(work)
-        setattr(request.state, LASTS, lasts)
-        return response
+        return lasting(request, *await self._run(work))
 
     async def receipts(
         self,

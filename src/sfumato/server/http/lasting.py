@@ -8,18 +8,26 @@ from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from sfumato._dataclasses import dataclass
 from sfumato.errors import SfumatoError
 from sfumato.ledger.anchor import Mark
 from sfumato.server.access import Account
 from sfumato.server.http.guard import ASKER, App, Receive, Scope, Send
 
-__all__ = ["LASTS", "Ends", "Lasting"]
+__all__ = ["Ends", "Lasting", "lasting"]
 
 Message: TypeAlias = MutableMapping[str, Any]
-LASTS = "lasts"
-"""In the request's state: that the answer was free, and follows from request, asker and ledger alone."""
+_LASTS = "lasts"  # in the request's state
 _MOST, _BYTES, _LARGEST = 4_096, 2**25, 2**20
+
+
+def lasting(request: Request, response: Response, lasts: bool) -> Response:
+    """The response, and whether it was free and follows from request, asker and ledger alone."""
+    setattr(request.state, _LASTS, lasts)
+    return response
 
 
 class Ends:
@@ -65,7 +73,7 @@ class Lasting:
     Privacy:
         Claim: what is given from here is what the application would answer now, byte for byte. An answer is
         kept if the application says that it was free and that it follows from the request, its asker and the
-        ledger (`LASTS`), and if the ledger ended at one receipt before and after it was made. It is given
+        ledger (`lasting`), and if the ledger ended at one receipt before and after it was made. It is given
         again for the same request of the same account and role, while the ledger, looked up after the
         request came, ends there still: no debit, limit, revocation or declaration came between. Whether the
         token is valid was decided by the guard.
@@ -91,7 +99,7 @@ class Lasting:
         key = _key(scope, body)
         if key not in self._kept:
             await self._app(scope, _again(body, receive), send)
-            if scope["state"].get(LASTS):
+            if scope["state"].get(_LASTS):
                 self._keep(key, None)
             return
         end = await self._ends.now()
@@ -109,7 +117,7 @@ class Lasting:
             await send(message)
 
         await self._app(scope, _again(body, receive), copying)
-        if scope["state"].get(LASTS) and end is not None and await self._ends.now() == end:
+        if scope["state"].get(_LASTS) and end is not None and await self._ends.now() == end:
             self._keep(key, _Sent(end, scope.get("route"), tuple(sent), _size(key, sent)))
 
     def _keep(self, key: tuple[Any, ...], sent: _Sent | None) -> None:

@@ -12,9 +12,10 @@ from sfumato.ledger import Receipt
 from sfumato.ledger.names import alike
 from sfumato.render import plain_json
 from sfumato.server.house import House
-from sfumato.server.http.answers import ARROW, stream, wants_arrow
+from sfumato.server.http.answers import ARROW, lasts, stream, wants_arrow
 from sfumato.server.http.asking import Threads, Who
 from sfumato.server.http.failures import answered
+from sfumato.server.http.lasting import lasting
 from sfumato.server.http.watching import PAID, RECEIPT
 from sfumato.session import Session
 from sfumato.session.documents import document_of
@@ -66,14 +67,15 @@ class Rereads:
         """JSON, or the columns as an Arrow stream where the header Accept asks for it."""
         arrow = wants_arrow(request)
 
-        def work() -> Response:
+        def work() -> tuple[Response, bool]:
             session = self._house.session(who.name)
             release = reread(session, own_receipt(session, number))
             told = {RECEIPT: str(number), PAID: "no"}
             if arrow:
                 columns = release.to_arrow(errors=True, confidence=confidence)
-                return Response(stream(columns), headers=told, media_type=ARROW)
+                return Response(stream(columns), headers=told, media_type=ARROW), lasts(release)
             balance = session.balance(release.receipt.dataset, window=release.receipt.windows)
-            return answered(plain_json(document_of(release, balance, confidence)), headers=told)
+            document = plain_json(document_of(release, balance, confidence))
+            return answered(document, headers=told), lasts(release)
 
-        return await self._run(work)
+        return lasting(request, *await self._run(work))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import FastAPI, Path, Query
+from fastapi import FastAPI, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -14,8 +14,10 @@ from sfumato.plan.prices.quote import Quote
 from sfumato.schema import PrivateTable
 from sfumato.server.access import Account, Act
 from sfumato.server.house import House
+from sfumato.server.http.answers import lasts
 from sfumato.server.http.asking import Key, Name, Threads, Who
 from sfumato.server.http.failures import answered
+from sfumato.server.http.lasting import lasting
 from sfumato.server.http.repeats import Repeats
 from sfumato.server.http.rereads import own_receipt
 from sfumato.server.http.watching import PAID, RECEIPT
@@ -153,31 +155,34 @@ class Sessions:
 
         return answered(await self._run(work))
 
-    async def release(self, asked: Asked, who: Who, key: Key = None) -> Response:
+    async def release(self, asked: Asked, request: Request, who: Who, key: Key = None) -> Response:
         """The same question again, also by another process after a crash, is given from the ledger, free."""
         who.needs(Act.SPEND)
         if key is not None:
             self._repeats.check(who.name, key, asked.model_dump_json())
 
-        def work() -> Response:
+        def work() -> tuple[Response, bool]:
             session = self._house.session(who.name)
             return _written(session, asked.question(session).release(**asked.terms()))
 
-        return await self._run(work)
+        return lasting(request, *await self._run(work))
 
-    async def reread(self, number: Annotated[int, Path(ge=1, le=2**62)], who: Who) -> Response:
+    async def reread(
+        self, number: Annotated[int, Path(ge=1, le=2**62)], request: Request, who: Who
+    ) -> Response:
         """Whether it is another one's, or is not there, is not told apart."""
 
-        def work() -> Response:
+        def work() -> tuple[Response, bool]:
             session = self._house.session(who.name)
             return _written(session, reread(session, own_receipt(session, number)))
 
-        return await self._run(work)
+        return lasting(request, *await self._run(work))
 
 
-def _written(session: Session, release: Release) -> Response:
+def _written(session: Session, release: Release) -> tuple[Response, bool]:
     told = {RECEIPT: str(release.receipt.number), PAID: "no" if release.free else "yes"}
-    return answered(pack_release(release, adds=_adds(session, release.quote)), headers=told)
+    response = answered(pack_release(release, adds=_adds(session, release.quote)), headers=told)
+    return response, lasts(release)
 
 
 def _adds(session: Session, quote: Quote) -> bool:
