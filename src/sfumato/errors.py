@@ -33,7 +33,7 @@ text that programs can rely on; the set of codes is closed, and which one is rai
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 __all__ = [
     "AccessDenied",
@@ -125,9 +125,12 @@ class QueryRefused(SfumatoError):
     Attributes:
         slots: What the sentences speak of, by name, such as `column` and `unit`: a caller that has better
             words for it changes these, and the sentences follow. Without slots they are plain text.
+        subject: What cannot be read, `text`, or what of it is not there: a `table`, `column` or `function`;
+            else empty.
     """
 
     code = "query_refused"
+    subject: Literal["", "text", "table", "column", "function"] = ""
 
     def __init__(self, reason: str, fix: str = "", **slots: object) -> None:
         super().__init__(reason, fix)
@@ -142,6 +145,11 @@ class QueryRefused(SfumatoError):
     def fix(self) -> str:
         """The nearest thing that would work, in one sentence."""
         return self._filled(self.args[1])
+
+    def about(self, subject: Literal["text", "table", "column", "function"]) -> Self:
+        """The same refusal with its subject."""
+        self.subject = subject
+        return self
 
     def _filled(self, text: str) -> str:
         return text.format_map(self.slots) if self.slots else text

@@ -81,7 +81,8 @@ def check_names_a_table(text: str, tables: Collection[str]) -> None:
     """
     word = text.strip() if isinstance(text, str) else ""
     if word.isidentifier() and not difflib.get_close_matches(word.lower(), ["select"], cutoff=0.7):
-        raise refuse(f"There is no table {shown(word)}.", nearest(word, tables, "Tables"))
+        reason = f"There is no table {shown(word)}."
+        raise refuse(reason, nearest(word, tables, "Tables")).about("table")
 
 
 def _table(text: str, tables: Mapping[str, Any]) -> str | None:

@@ -160,9 +160,9 @@ def statement(word: str) -> QueryRefused:
             f"{word.upper()} is not supported.",
             "`sfumato schema` lists the tables and columns; in Python, session.tables has them.",
         )
-    if difflib.get_close_matches(word.lower(), ["select"], cutoff=0.7):
-        return refuse(f"Only SELECT is supported, and this text begins with {shown(word)}.", "Write SELECT.")
-    return refuse(f"Only SELECT is supported, and this text begins with {shown(word)}.", FORM)
+    close = difflib.get_close_matches(word.lower(), ["select"], cutoff=0.7)
+    reason = f"Only SELECT is supported, and this text begins with {shown(word)}."
+    return refuse(reason, "Write SELECT." if close else FORM).about("text")
 
 
 def shown(name: str) -> str:

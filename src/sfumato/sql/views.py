@@ -112,7 +112,8 @@ def _column(table: str, name: str) -> exp.Column:
 
 def _found(name: str, names: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
     if name not in names:
-        raise QueryRefused(f"There is no column {name[:60]!r} to join on.", nearest(name, names, "Columns"))
+        reason = f"There is no column {name[:60]!r} to join on."
+        raise QueryRefused(reason, nearest(name, names, "Columns")).about("column")
     return names[name]
 
 

@@ -134,7 +134,7 @@ def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expres
     if isinstance(expression, Column):
         if expression.name not in columns:
             fix = nearest(expression.name, [in_sql(column) for column in columns], "Columns")
-            raise QueryRefused(f"There is no column {expression.name[:60]!r}.", fix)
+            raise QueryRefused(f"There is no column {expression.name[:60]!r}.", fix).about("column")
         return expression, columns[expression.name]
     if isinstance(expression, Literal):
         _check(expression)
@@ -151,7 +151,7 @@ def _typed(expression: Expression, columns: Mapping[str, Facts]) -> tuple[Expres
 def _typed_call(expression: Call, columns: Mapping[str, Facts]) -> tuple[Expression, Facts]:
     if expression.function not in FUNCTIONS:
         fix = nearest(expression.function, sorted(FUNCTIONS), "Functions")
-        raise QueryRefused(f"There is no function {expression.function[:60].upper()}.", fix)
+        raise QueryRefused(f"There is no function {expression.function[:60].upper()}.", fix).about("function")
     if (
         expression.function == "in"
         and expression.arguments

@@ -6,7 +6,7 @@ read, and errors with all their fields have to be ours.
 
 | module | what it is |
 | --- | --- |
-| `messages` | bytes to messages and back, within limits; no input or output |
+| `messages` | what clients send, from bytes, within limits; `replies`: what is sent to them, as bytes |
 | `types` | values as text and in binary, both ways, by PostgreSQL's numbers of types |
 | `sqlstates` | errors as PostgreSQL has them |
 | `settings` | what `SET` changes, and what a transaction puts back |

@@ -18,7 +18,7 @@ from sqlglot import exp
 from sfumato.server.wire.catalog_functions import HOME, MACROS
 from sfumato.server.wire.catalog_rows import long_name, rows
 from sfumato.server.wire.catalog_tables import columns_of, table_names
-from sfumato.server.wire.messages import Field
+from sfumato.server.wire.replies import Field
 from sfumato.server.wire.rewriting import Asker, rewritten
 from sfumato.server.wire.shapes import field_of
 from sfumato.server.wire.sqlstates import WireError

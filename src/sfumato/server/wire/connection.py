@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sfumato.errors import LoginFailed
 from sfumato.random import salt
 from sfumato.server.events import Event
-from sfumato.server.wire import messages
+from sfumato.server.wire import messages, replies
 from sfumato.server.wire.desk import Desk, Outcome
 from sfumato.server.wire.extended import Extended, copied, encoded_rows, notice
 from sfumato.server.wire.login import authenticate
@@ -108,7 +108,7 @@ class Connection:
         said = {**fields_of(error), "S": "FATAL", "V": "FATAL"}
         with contextlib.suppress(Exception):
             async with asyncio.timeout(1):
-                await self._send(messages.report(b"E", said))
+                await self._send(replies.report(b"E", said))
 
     async def _send(self, data: bytes) -> None:
         self._writer.write(data)
@@ -131,7 +131,7 @@ class Connection:
         if not user:
             raise WireError("28000", "The connection names no user.", fatal=True)
         if startup.minor or startup.unknown:
-            await self._send(messages.negotiate(startup.unknown))
+            await self._send(replies.negotiate(startup.unknown))
         database = startup.parameters.get("database") or user
         binding = self._front.binding if self.secure else None
         self._login = await self._work(lambda: self._front.login_of(user, self.address, binding))
@@ -153,9 +153,9 @@ class Connection:
         self._extended = Extended(self._desk, self._work)
         told = settings.all()
         await self._send(
-            b"".join(messages.parameter_status(shown, told[name]) for name, shown in REPORTED.items())
-            + messages.backend_key(self.process, self.secret)
-            + messages.ready("I")
+            b"".join(replies.parameter_status(shown, told[name]) for name, shown in REPORTED.items())
+            + replies.backend_key(self.process, self.secret)
+            + replies.ready("I")
         )
 
     async def _first(self) -> messages.Startup:
@@ -203,7 +203,7 @@ class Connection:
             case messages.Sync():
                 self._skipping = False
                 self._extended.end()
-                await self._send(messages.ready(self._desk.status))
+                await self._send(replies.ready(self._desk.status))
             case messages.Flush():
                 await self._send(b"")
             case messages.Query():
@@ -227,7 +227,7 @@ class Connection:
         if isinstance(error, LoginFailed) or (isinstance(error, WireError) and error.fatal):
             raise error
         self._desk.failed()
-        await self._send(messages.report(b"E", fields_of(error)))
+        await self._send(replies.report(b"E", fields_of(error)))
 
     async def _query(self, text: str) -> None:
         try:
@@ -238,11 +238,11 @@ class Connection:
         except Exception as error:
             await self._failed(error)
         self._extended.end()
-        await self._send(messages.ready(self._desk.status))
+        await self._send(replies.ready(self._desk.status))
 
     async def _one(self, statement: Statement) -> None:
         if statement.kind == "empty":
-            await self._send(messages.EMPTY_QUERY)
+            await self._send(replies.EMPTY_QUERY)
             return
         outcome: Outcome = await self._work(lambda: self._desk.run(statement))
         for said in outcome.notices:
@@ -253,10 +253,10 @@ class Connection:
             return
         if outcome.fields is not None:
             formats = [0] * len(outcome.fields)
-            self._writer.write(messages.row_description(outcome.fields, formats))
+            self._writer.write(replies.row_description(outcome.fields, formats))
             for at in range(0, len(outcome.rows), 1000):
                 await self._send(encoded_rows(outcome.fields, formats, outcome.rows[at : at + 1000]))
-        await self._send(messages.command_complete(outcome.tag))
+        await self._send(replies.command_complete(outcome.tag))
 
     async def _work(self, work: Callable[[], T]) -> T:
         """Run something beside the event loop, where it can be cancelled."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sfumato._dataclasses import dataclass
-from sfumato.server.wire.messages import Field
+from sfumato.server.wire.replies import Field
 from sfumato.server.wire.sqlstates import WireError
 from sfumato.server.wire.types import encoder
 

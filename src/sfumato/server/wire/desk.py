@@ -19,7 +19,7 @@ from sfumato.server.events import Event, Watch, nobody
 from sfumato.server.wire.catalog_tables import catalog_oids
 from sfumato.server.wire.copying import Layout, layout_of
 from sfumato.server.wire.kept import Cursor, Kept, Prepared, arguments, types_of
-from sfumato.server.wire.messages import Field
+from sfumato.server.wire.replies import Field
 from sfumato.server.wire.rewriting import Asker, about_catalog, settings_in, tree_of
 from sfumato.server.wire.settings import shown_name
 from sfumato.server.wire.shapes import (

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from typing import Any, TypeVar
 
 from sfumato._dataclasses import dataclass
-from sfumato.server.wire import messages
+from sfumato.server.wire import replies
 from sfumato.server.wire.copying import Layout, lines
 from sfumato.server.wire.desk import Desk, Outcome
 from sfumato.server.wire.kept import Prepared, check_room
-from sfumato.server.wire.messages import Bind, Close, Describe, Execute, Field, Parse
+from sfumato.server.wire.messages import Bind, Close, Describe, Execute, Parse
+from sfumato.server.wire.replies import Field
 from sfumato.server.wire.sqlstates import WireError
 from sfumato.server.wire.statements import statements
 from sfumato.server.wire.types import decoded, encoder
@@ -32,24 +33,24 @@ class _Portal:
 
 def notice(text: str) -> bytes:
     """Something to say that is no error."""
-    return messages.report(b"N", {"S": "NOTICE", "V": "NOTICE", "C": "00000", "M": text})
+    return replies.report(b"N", {"S": "NOTICE", "V": "NOTICE", "C": "00000", "M": text})
 
 
 def encoded_rows(fields: Sequence[Field], formats: Sequence[int], rows: Sequence[tuple[Any, ...]]) -> bytes:
     """Rows as messages."""
     write = [encoder(field.oid, code) for field, code in zip(fields, formats, strict=True)]
     return b"".join(
-        messages.data_row([make(value) for make, value in zip(write, row, strict=True)]) for row in rows
+        replies.data_row([make(value) for make, value in zip(write, row, strict=True)]) for row in rows
     )
 
 
 def copied(outcome: Outcome, layout: Layout) -> Iterator[bytes]:
     """Rows as the messages of a copy."""
     fields = outcome.fields or []
-    yield messages.copy_out(len(fields))
+    yield replies.copy_out(len(fields))
     for line in lines(layout, fields, outcome.rows):
-        yield messages.copy_data(line)
-    yield messages.COPY_DONE + messages.command_complete(outcome.tag)
+        yield replies.copy_data(line)
+    yield replies.COPY_DONE + replies.command_complete(outcome.tag)
 
 
 class Extended:
@@ -81,7 +82,7 @@ class Extended:
                     self._kept.statements.pop(message.name, None)
                 elif self._portals.pop(message.name, None) is None:
                     self._kept.cursors.pop(message.name, None)
-                yield messages.CLOSE_COMPLETE
+                yield replies.CLOSE_COMPLETE
 
     async def _parse(self, message: Parse) -> bytes:
 
@@ -94,7 +95,7 @@ class Extended:
         if not message.name:
             self._kept.statements.pop("", None)
         self._kept.prepare(message.name, await self._work(prepare))
-        return messages.PARSE_COMPLETE
+        return replies.PARSE_COMPLETE
 
     def _portal(self, name: str) -> _Portal:
         if name not in self._portals:
@@ -112,13 +113,13 @@ class Extended:
         codes = _spread(message.formats, len(message.values))
         values = [decoded(*each) for each in zip(prepared.oids, codes, message.values, strict=True)]
         self._portals[message.portal] = _Portal(prepared, values, message.results)
-        return messages.BIND_COMPLETE
+        return replies.BIND_COMPLETE
 
     async def _describe(self, message: Describe) -> bytes:
         if message.kind == "S":
             prepared = self._kept.prepared(message.name)
             fields = await self._work(lambda: self._desk.fields(prepared.statement, prepared.oids))
-            head = messages.parameter_description(prepared.oids)
+            head = replies.parameter_description(prepared.oids)
             return head + _described(fields, (0,))
         if message.name not in self._portals and message.name in self._kept.cursors:
             return _described(self._kept.cursors[message.name].fields, (0,))
@@ -133,7 +134,7 @@ class Extended:
     async def _execute(self, message: Execute) -> AsyncIterator[bytes]:
         portal = self._portal(message.portal)
         if portal.prepared.statement.kind == "empty":
-            yield messages.EMPTY_QUERY
+            yield replies.EMPTY_QUERY
             return
         if portal.outcome is None:
             portal.outcome = await self._work(
@@ -153,10 +154,10 @@ class Extended:
         for at in range(begin, end, 1000):
             yield encoded_rows(fields, formats, outcome.rows[at : min(end, at + 1000)])
         if end < len(outcome.rows):
-            yield messages.PORTAL_SUSPENDED
+            yield replies.PORTAL_SUSPENDED
             return
         tag = f"SELECT {end - begin}" if outcome.tag.startswith("SELECT ") else outcome.tag
-        yield messages.command_complete(tag)
+        yield replies.command_complete(tag)
 
 
 def _spread(formats: Sequence[int], count: int) -> list[int]:
@@ -170,5 +171,5 @@ def _spread(formats: Sequence[int], count: int) -> list[int]:
 
 def _described(fields: list[Field] | None, formats: Sequence[int]) -> bytes:
     if fields is None:
-        return messages.NO_DATA
-    return messages.row_description(fields, _spread(formats, len(fields)))
+        return replies.NO_DATA
+    return replies.row_description(fields, _spread(formats, len(fields)))

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sfumato._dataclasses import dataclass
 from sfumato.server.wire.catalog_rows import long_name
-from sfumato.server.wire.messages import Field
+from sfumato.server.wire.replies import Field
 from sfumato.server.wire.rewriting import parsed, plain_value
 from sfumato.server.wire.sqlstates import WireError
 from sfumato.server.wire.statements import Statement

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from sfumato.server.access.scram import mechanisms
-from sfumato.server.wire.messages import Password, ProtocolViolation, authentication
+from sfumato.server.wire.messages import Password, ProtocolViolation
+from sfumato.server.wire.replies import authentication
 from sfumato.server.wire.sqlstates import WireError
 
 __all__ = ["Login", "authenticate"]

@@ -16,7 +16,7 @@ from sqlglot import exp
 from sfumato.plan.expressions.facts import Facts, facts_of
 from sfumato.plan.expressions.tree import columns_of
 from sfumato.plan.questions.nodes import LEVEL
-from sfumato.server.wire.messages import Field
+from sfumato.server.wire.replies import Field
 from sfumato.server.wire.rewriting import parsed
 from sfumato.server.wire.types import FLOAT8, INT8, KINDS, TEXT, kind_of, oid_of
 

@@ -37,17 +37,8 @@ STATES: Mapping[type[errors.SfumatoError], str] = {
 }
 """The code of each class of our errors."""
 
-_PHRASES = {
-    "There is no table": "42P01",
-    "There is no column": "42703",
-    "has no declared column": "42703",
-    "There is no function": "42883",
-    "There is no query": "42601",
-    "There are several statements": "42601",
-    "The text cannot be read": "42601",
-    "Only SELECT is supported": "42601",
-}
-"""The codes of refusals that PostgreSQL has others for than of what is not supported."""
+_SUBJECTS = {"text": "42601", "table": "42P01", "column": "42703", "function": "42883"}
+"""The codes of refusals that are about a text that cannot be read, or a name that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +86,7 @@ def _of(error: errors.SfumatoError) -> _Said:
     state = next(STATES[kind] for kind in type(error).__mro__ if kind in STATES)
     detail = f"Sfumato's code of this error is {error.code}."
     if isinstance(error, errors.QueryRefused) and not error.shell:
-        state = next((_PHRASES[words] for words in _PHRASES if words in error.reason), state)
-        return _Said(state, error.reason, detail, error.fix)
+        return _Said(_SUBJECTS.get(error.subject, state), error.reason, detail, error.fix)
     return _Said(state, error.shell or str(error), detail)
 
 

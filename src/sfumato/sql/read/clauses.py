@@ -117,7 +117,8 @@ def _all(node: exp.Expr, table: str, scope: Scope) -> list[tuple[str, exp.Expr]]
         alias = scope.relation.aliases.get(table.lower())
         columns = [column for column in scope.relation.columns if column.table == alias]
         if not columns:
-            raise refuse(f"There is no table {table[:40]!r} in FROM.", "Write * for all columns.")
+            reason = f"There is no table {table[:40]!r} in FROM."
+            raise refuse(reason, "Write * for all columns.").about("table")
     usable = [column for column in columns if column.meaning is not None or column.is_unit]
     return [(column.name, scope.node(column)) for column in usable]
 

@@ -149,7 +149,8 @@ def _item(node: exp.Expr, names: Names, used: set[str], query: _Query) -> Relati
     known = {table_name.lower(): table_name for table_name in names.tables}
     if node.name.lower() not in known:
         listed = [*names.tables, *names.views]
-        raise refuse(f"There is no table {shown(node.name)}.", nearest(node.name, listed, "Tables"))
+        reason = f"There is no table {shown(node.name)}."
+        raise refuse(reason, nearest(node.name, listed, "Tables")).about("table")
     table = names.tables[known[node.name.lower()]]
     return table_relation(table, names.tables, _alias(given or table.name, used))
 

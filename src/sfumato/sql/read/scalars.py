@@ -71,7 +71,7 @@ class Parser:
             spelling = self.folded.get(name.lower())
         if spelling is None:
             fix = nearest(name, list(map(in_sql, self.columns)), "Columns")
-            raise QueryRefused(f"There is no column {name[:60]!r}.", fix)
+            raise QueryRefused(f"There is no column {name[:60]!r}.", fix).about("column")
         return Column(spelling)
 
 
@@ -140,7 +140,9 @@ def unknown(node: Any) -> QueryRefused:
     name = _shown(node)
     near = difflib.get_close_matches(name.upper(), [*_SPELT, *_AGGREGATES], 1, cutoff=_ALIKE)
     fix = f"Did you mean {near[0]}?" if near else _GUIDE
-    return QueryRefused(f"{name} is not a supported function.", FOREIGN.get(name.upper(), fix))
+    return QueryRefused(f"{name} is not a supported function.", FOREIGN.get(name.upper(), fix)).about(
+        "function"
+    )
 
 
 def unknown_around(node: exp.Expr, handlers: Collection[str]) -> QueryRefused | None:

@@ -185,7 +185,7 @@ class Scope:
             text = "'" + name[:30].replace("'", "''") + "'"
             near = fix if difflib.get_close_matches(folded, [word.lower() for word in listed], 1, 0.8) else ""
             fix = f"Text is written in single quotes: {text}. {near}".strip()
-        raise refuse(f"{self._shown(table)} column {shown(name)}.", fix)
+        raise refuse(f"{self._shown(table)} column {shown(name)}.", fix).about("column")
 
     def _shown(self, table: str | None) -> str:
         tables = list(dict.fromkeys(column.table for column in self.relation.columns))
@@ -221,7 +221,7 @@ class Scope:
             raise refuse(
                 f"There is no table {shown(column.table)} in FROM.",
                 f"Write {written[0]}." if written else "Leave the table's name out.",
-            )
+            ).about("table")
         return alias
 
 

@@ -98,12 +98,12 @@ def unreadable(tokens: Sequence[Token], place: tuple[int, int] | None, near: str
         near: What is there.
     """
     if place is None:
-        return refuse("The text cannot be read as SQL.", FORM)
+        return refuse("The text cannot be read as SQL.", FORM).about("text")
     there = f", near {near!r}" if near.strip() else ""
     line, column = place
     at = next((i for i, token in enumerate(tokens) if (token.line, token.col) >= (line, column)), len(tokens))
     reason = f"The text cannot be read as SQL at line {line}, column {max(1, column - len(near) + 1)}{there}."
-    return refuse(reason, _guess(tokens, min(at, len(tokens) - 1)) or FORM)
+    return refuse(reason, _guess(tokens, min(at, len(tokens) - 1)) or FORM).about("text")
 
 
 def _guess(tokens: Sequence[Token], at: int) -> str:

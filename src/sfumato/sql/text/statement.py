@@ -47,7 +47,7 @@ def tokenized(text: str) -> list[Token]:
         QueryRefused: if there are none, or the text is too long or not SQL.
     """
     if not isinstance(text, str) or not text.strip():
-        raise refuse("There is no query in this text.", FORM)
+        raise refuse("There is no query in this text.", FORM).about("text")
     if len(text) > _LONGEST:
         raise refuse(
             f"The query is longer than {_LONGEST:,} characters.",
@@ -78,7 +78,7 @@ def grown(tokens: list[Token], text: str) -> exp.Select:
         QueryRefused: if they are not one SELECT.
     """
     if not tokens:
-        raise refuse("There is no query in this text.", FORM)
+        raise refuse("There is no query in this text.", FORM).about("text")
     if tokens[0].token_type not in _STARTS:
         raise statement(tokens[0].text)
     tree = _tree(tokens, text)
@@ -132,7 +132,7 @@ def _tokens(text: str) -> list[Token]:
         raise refuse(
             "The text cannot be read as SQL: a quote or a comment is not closed.",
             "Text goes in single quotes, with two of them for one inside, as in 'it''s'.",
-        ) from None
+        ).about("text") from None
 
 
 def _one(tokens: list[Token]) -> list[Token]:
@@ -144,9 +144,9 @@ def _one(tokens: list[Token]) -> list[Token]:
             statements[-1].append(token)
     filled = [part for part in statements if part]
     if not filled:
-        raise refuse("There is no query in this text.", FORM)
+        raise refuse("There is no query in this text.", FORM).about("text")
     if len(filled) > 1:
-        raise refuse("There are several statements.", "Ask one SELECT at a time.")
+        raise refuse("There are several statements.", "Ask one SELECT at a time.").about("text")
     return filled[0]
 
 
@@ -177,7 +177,7 @@ def _tree(tokens: list[Token], text: str) -> exp.Expr | None:
     except RecursionError:
         raise _too_deep() from None
     except Exception:  # the parser's own failures, of any kind
-        raise refuse("The text cannot be read as SQL.", FORM) from None
+        raise refuse("The text cannot be read as SQL.", FORM).about("text") from None
     return trees[0] if len(trees) == 1 else None
 
 

@@ -60,7 +60,7 @@ def _lowered(expression: Expression, dialect: Dialect) -> exp.Expr:
         return constant_node(expression.value)
     function = FUNCTIONS.get(expression.function)
     if function is None:
-        raise QueryRefused(f"There is no function {expression.function[:60].upper()}.")
+        raise QueryRefused(f"There is no function {expression.function[:60].upper()}.").about("function")
     if function.name == "in" and dialect.form("in", function.sql) is function.sql:
         value, *options = expression.arguments
         if all(isinstance(option, Literal) and option.value is not None for option in options):
