@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -21,6 +22,7 @@ from sfumato.errors import InvalidParameter, MissingExtra
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
     from sfumato.server.access import Accounts, Role
+    from sfumato.server.access.issuers import Issuer
     from sfumato.server.house import House
     from sfumato.server.ways import Ways
 
@@ -54,6 +56,18 @@ def serve(
         bool,
         typer.Option("--self-signed", help="For TLS in trials: make a certificate, show its fingerprint."),
     ] = False,
+    oidc_issuer: Annotated[
+        str | None,
+        typer.Option("--oidc-issuer", metavar="URL", help="Also take signed tokens of this provider."),
+    ] = None,
+    oidc_audience: Annotated[
+        str | None,
+        typer.Option("--oidc-audience", metavar="TEXT", help="This server, as its tokens call it."),
+    ] = None,
+    oidc_claim: Annotated[
+        str,
+        typer.Option("--oidc-claim", metavar="NAME", help="The claim that is the name of an account."),
+    ] = "sub",
     deadline: Annotated[
         list[str] | None,
         typer.Option(
@@ -88,6 +102,7 @@ def serve(
     from sfumato.server.running import bound, tls_context
     from sfumato.server.running import serve as run
 
+    issuer = _issuer(oidc_issuer, oidc_audience, oidc_claim)
     files = _tls(host, certificate, key, self_signed=self_signed)
     if files is not None:
         tls_context(*files)  # refused before anything is opened
@@ -95,7 +110,7 @@ def serve(
         if self_signed:
             files = make_certificate(state, host)
         tls = None if files is None else (tls_context(*files), files[0])
-        ways = _ways(house, log, deadline or [], rate, per_address)
+        ways = replace(_ways(house, log, deadline or [], rate, per_address), issuer=issuer)
         name = _DEMO if demo else _DATABASE
         front = None if pg_port is None else wire_front(house, accounts, name, tls, ways)
 
@@ -133,6 +148,16 @@ def _ways(house: House, log: bool, deadline: list[str], rate: float, per_address
     if lines is not None:
         logging.getLogger("sfumato.server").addHandler(lines)
     return Ways(log=lines, deadlines=deadlines, rates=Rates(rate), per_address=per_address)
+
+
+def _issuer(address: str | None, audience: str | None, claim: str) -> Issuer | None:
+    if (address is None) != (audience is None):
+        raise InvalidParameter("Tokens of a provider need both --oidc-issuer and --oidc-audience.")
+    if address is None or audience is None:
+        return None
+    from sfumato.server.access.issuers import Issuer
+
+    return Issuer(address, audience, claim=claim)
 
 
 def _written(host: str) -> str:

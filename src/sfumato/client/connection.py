@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import secrets
 import ssl
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sfumato import errors
+from sfumato import errors, random
 from sfumato.client.address import address_of, certified, is_plain, token_of
 from sfumato.errors import InvalidParameter, MissingExtra, ServerUnreachable, SfumatoError
 
@@ -117,7 +116,7 @@ class Connection:
     ) -> Any:
         headers = {}
         if body is not None:
-            headers = {"Content-Type": "application/json", "Idempotency-Key": secrets.token_hex(16)}
+            headers = {"Content-Type": "application/json", "Idempotency-Key": random.token()}
         for attempt in range(_TRIES):
             try:
                 response = self._http.request(

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sfumato.errors import AccessDenied
+from sfumato.errors import AccessDenied, LoginFailed
 from sfumato.server.access import Account, Accounts, Act, Login, end_point
+from sfumato.server.access.issuers import is_signed
 from sfumato.server.crowds import TooFast
 from sfumato.server.house import House
 from sfumato.server.http.app import make_app
@@ -25,9 +26,17 @@ _WORKERS, _WORKERS_KEPT = 8, 32  # statements at once; those that are kept to a 
 
 def http_front(house: House, accounts: Accounts, ways: Ways | None = None) -> App:
     """The HTTP front."""
+    issuer = None if ways is None else ways.issuer
 
     def known(token: str, address: str) -> Account:
-        return accounts.check(token, address=address)
+        if issuer is None or not is_signed(token):
+            return accounts.check(token, address=address)
+        accounts.tries.admit(address)
+        try:
+            return accounts.named(issuer.name_of(token))
+        except LoginFailed:
+            accounts.tries.wrong(address)
+            raise
 
     return make_app(house, known, accounts=accounts, ways=ways)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from sfumato._dataclasses import dataclass
+from sfumato.server.access.issuers import Issuer
 from sfumato.server.crowds import Rates
 from sfumato.server.deadlines import Deadlines
 from sfumato.server.events import Watch, all_of
@@ -24,6 +25,7 @@ class Ways:
         deadlines: How long paid reads take.
         rates: How often an account may ask.
         per_address: How many connections to a front an address may have; None: as many as it likes.
+        issuer: Whose signed tokens are taken over HTTP, beside our own; None: nobody's.
     """
 
     metrics: Metrics = field(default_factory=Metrics)
@@ -31,6 +33,7 @@ class Ways:
     deadlines: Deadlines = field(default_factory=Deadlines)
     rates: Rates = field(default_factory=Rates)
     per_address: int | None = None
+    issuer: Issuer | None = None
 
     @property
     def watch(self) -> Watch:

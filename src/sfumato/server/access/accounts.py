@@ -282,6 +282,17 @@ class Accounts:
         """Whose token this is, if `check` found it valid within `FRESH` seconds; asks no database."""
         return self._remembered(self._key.token(text))
 
+    def named(self, name: str) -> Account:
+        """The account with just this name, whom somebody else vouches for.
+
+        Raises:
+            LoginFailed: if there is none.
+        """
+        row = self._tables.account(person(name))
+        if row is None or not row.holds(self._key) or row.name != name:
+            raise refused()
+        return Account(row.name, _role(row.role))
+
     def current(self, id: str) -> Account:
         """Whose token has this id, while it is valid: to be asked again during a long connection.
 

@@ -27,7 +27,9 @@ ASKER = "asker"
 """In the request's state: whose token it has."""
 MOST_BYTES = 1 << 20
 SECONDS_TO_SEND = 20.0
-_TOKEN_WORDS = frozenset({"token", "access_token", "authorization", "bearer", "api_key", "apikey", "key"})
+_TOKEN_WORDS = frozenset(
+    {"token", "access_token", "id_token", "authorization", "bearer", "api_key", "apikey", "key"}
+)
 _PREFIX = "sfu_"
 _CLOSED = ("/api", "/metrics")  # and all below /api
 _CLOSE = {"Connection": "close"}
