@@ -109,6 +109,10 @@ PLANTED = {
     "somebody in all steps": ("stream.touches_of", lambda *_: 1),
     "two days of somebody": ("stream.touches_of", lambda *_: 1),
     "somebody alone in a clinic that nobody knew": ("stream.steps_of", lambda *_: 1),
+    "somebody who counts in one step of a clinic that nobody knew": (
+        "roster.Roster.admit",  # in all of them
+        lambda self, units: setattr(self, "now", [b""] * len(units)) or np.ones(len(units), np.bool_),
+    ),
     "somebody more in a clinic that nobody knew": (  # the exact number of units decides
         "finding.Finding.joining",
         lambda self, names, units, known, key: np.flatnonzero(

@@ -83,8 +83,9 @@ class FoundExample(SeriesExample):
     def pair(self) -> FoundPair:  # type: ignore[override]  # both have a loss and draw
         """Both series, paid for and read step by step."""
         with closing(Ledger.open(None)) as ledger:
+            more: dict[str, Any] = {"price": (1, 0.2), "alone": self.alone, "max_steps": self.max_steps}
             sides = [
-                _published(self.unit, states, ledger, name, _BY_CLINIC, price=(1, 0.2), alone=self.alone)
+                _published(self.unit, states, ledger, name, _BY_CLINIC, **more)
                 for name, states in (("left", self.left), ("right", self.right))
             ]
         return FoundPair(sides[0][0], {"left": sides[0][1], "right": sides[1][1]})
@@ -102,19 +103,36 @@ class FoundPair:
         self._pricing, self._readings = pricing, readings
 
     def draw(self, side: Side, count: int) -> NDArray[np.float64]:
-        """That many series: for each clinic in which step it was found, if in any, and its numbers."""
-        rows = np.zeros((count, len(_CLINICS) * (1 + _HORIZON)))
-        for row in rows.reshape(count, len(_CLINICS), 1 + _HORIZON):
-            courses = Courses(self._pricing.noises, random.salt(_SECRET), finding=self._pricing.finding)
-            groups: list[Any] = []
-            row[:, 0] = _HORIZON
+        """That many series: for each clinic in which step it was found, if in any, and its numbers.
+
+        Where units count in few steps, how many do in each comes after that.
+        """
+        rows = np.zeros((count, len(_CLINICS) + 1, 1 + _HORIZON))
+        for row in rows:
+            courses, groups = self._courses(), list[Any]()
+            row[:-1, 0] = _HORIZON
             for step, reading in enumerate(self._readings[side]):
-                point = courses.release_found(reading)
+                point = courses.release_found(_counted(courses, reading))
                 groups += point.found
                 for (clinic,), units in zip(groups, point.units[0], strict=True):
                     own = row[_CLINICS.index(clinic)]
                     own[0], own[1 + step] = min(own[0], step), float(units)
-        return rows
+                if courses.roster is not None:
+                    row[-1, 1 + step] = float(point.units[-1][0])
+        return rows.reshape(count, -1)
+
+    def _courses(self) -> Courses:
+        pricing = self._pricing
+        return Courses(pricing.streams, random.salt(_SECRET), finding=pricing.finding, most=pricing.most)
+
+
+def _counted(courses: Courses, reading: Reading) -> Reading:
+    """What was read, with those who count in it as the next in the list of the series, if it has one."""
+    if courses.roster is None:
+        return reading
+    *columns, (count,) = reading.columns
+    courses.roster.now = [b""] * int(count)
+    return replace(reading, columns=tuple(columns))
 
 
 class SeriesPair:
@@ -286,6 +304,14 @@ def _series() -> tuple[SeriesExample, ...]:
             PrivacyUnit("person", max_rows=1),
             nothing,
             (always,) * _HORIZON,
+            alone=True,
+        ),
+        FoundExample(
+            "series: somebody who counts in one step of a clinic that nobody knew",
+            PrivacyUnit("person", max_rows=1),
+            nothing,
+            (always,) * _HORIZON,
+            max_steps=1,
             alone=True,
         ),
         FoundExample(
