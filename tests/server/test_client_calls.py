@@ -193,3 +193,23 @@ def _mutate(data, pieces, draw):
     key = draw.choice([*where]) if isinstance(where, dict) else draw.randrange(len(where))
     odd = [None, -1, 2**70, "", "x", [], {}, {"float": "inf"}, {"date": "2026-01-01"}, True, {"int": "1"}]
     where[key] = draw.choice([json.loads(json.dumps(draw.choice(pieces))), draw.choice(odd)])
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"table": "visits", "calls": [%s]}' % ("[" * 300 + "]" * 300),
+        '{"sql": "SELECT COUNT(*) AS n FROM visits", "parameters": %s}' % ("[" * 900 + "]" * 900),
+        '{"sql": "SELECT COUNT(*) AS n FROM visits", "parameters": ["\\ud800"]}',
+        '{"sql": "SELECT COUNT(*) AS n FROM visits", "parameters": [{"fraction": "1e999999999"}]}',
+        '{"sql": "SELECT COUNT(*) AS n FROM visits", "error": {"fraction": "1e-999999999"}}',
+        '{"table": "visits", "calls": [["filter", [{"fraction": "1e999999999"}], {}]]}',
+    ],
+    ids=range(6),
+)
+def test_what_is_deep_or_huge_is_refused_with_a_key_as_without(place, path, body):
+    ask = client_of(place)
+    for key in ({}, {"Idempotency-Key": "once"}):
+        headers = {"Content-Type": "application/json", **key}
+        assert ask("POST", path, "token-of-ada", content=body, headers=headers).status_code == 422

@@ -362,6 +362,22 @@ def test_what_is_too_large_is_refused(tour):
     ):
         assert statuses(tour.raw(f"{start}{head}\r\n\r\n")) in ([431], [])  # [] : it was cut off meanwhile
     assert statuses(tour.raw(f"GET /{'a' * 10**6} HTTP/1.1\r\nHost: x\r\n\r\n")) in ([431], [])
+    zeros = f"GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: {'0' * 5_000}\r\n\r\n"
+    assert statuses(tour.raw(zeros)) == [413]
+
+
+@pytest.mark.parametrize("trailer", ["X: " + "a" * 10**6, "\r\n".join(f"X{n}: a" for n in range(50_000))])
+def test_what_follows_a_body_is_bounded_as_what_comes_before_it(tour, trailer):
+    start = "POST /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert statuses(tour.raw(f"{start}0\r\n{trailer}\r\n\r\n")) in ([431], [])
+    assert statuses(tour.raw(f"{start}0\r\nX: a\r\n\r\n")) == [405]
+
+
+def test_a_body_may_come_byte_by_byte(tour):
+    body = json.dumps(tour.body(SQL, parameters=[])) + " " * 50_000
+    start = f"POST /api/quote HTTP/1.1\r\nHost: x\r\n{tour.bearer()}Content-Type: application/json\r\n"
+    parts = "".join(f"1\r\n{sign}\r\n" for sign in body)
+    assert statuses(tour.raw(f"{start}Transfer-Encoding: chunked\r\n\r\n{parts}0\r\n\r\n")) == [200]
 
 
 @pytest.mark.parametrize(

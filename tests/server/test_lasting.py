@@ -1,6 +1,7 @@
 """Free answers are given again as they were sent, while the ledger ends where it did, and no longer."""
 
 import asyncio
+import json
 import threading
 
 import pytest
@@ -11,7 +12,7 @@ from sfumato.ledger import Budget, Ledger, Steward
 from sfumato.ledger.anchor import Mark
 from sfumato.server.access import Accounts, accounts
 from sfumato.server.http.app import make_app
-from sfumato.server.http.lasting import Ends
+from sfumato.server.http.lasting import Ends, Lasting
 from sfumato.server.ways import Ways
 
 BODY = {"sql": SQL, "epsilon": "0.5"}
@@ -188,3 +189,18 @@ def test_every_way_to_read_again_lasts_as_long(asked, monkeypatch, method, path,
         assert asked.ask(method, path, "token-of-bob", **({} if body is None else {"json": body})).is_error
     Steward(asked.place.ledger).revoke("visits", "ada", reason="left")
     assert asked.ask(method, path, **({} if body is None else {"json": body})).status_code == 403
+
+
+def test_what_is_remembered_of_a_request_is_small_however_long_it_is(asked, monkeypatch):
+    """Else an analyst fills the memory with one free question and other blanks around it."""
+    kept = []
+    monkeypatch.setattr(Lasting, "_keep", lambda _, key, sent: kept.append((key, sent)))
+    long = json.dumps(BODY) + " " * 100_000
+    ask = client_of(asked.place)
+    for blanks in range(3):
+        headers = {"Content-Type": "application/json", "X-Blanks": "x" * 10_000}
+        given = ask("POST", "/api/release", "token-of-ada", content=long + " " * blanks, headers=headers)
+        assert given.json()["free"]
+    keys = {key for key, _ in kept}
+    assert len(keys) == 3
+    assert all(len(repr(key)) <= 1_000 for key in keys)

@@ -14,7 +14,8 @@ from sfumato.server.http.guard import HEADERS
 
 __all__ = ["Connection", "connections"]
 
-MOST_BYTES = 1 << 16  # of the lines before a body
+MOST_BYTES = 1 << 16  # of the lines before and after a body
+_AROUND = 8  # bytes for each of a body, which may come in parts of one byte, each with its length
 SECONDS_TO_BEGIN = 20.0  # in which these lines must be there; for a body the guard has its own
 SECONDS_TO_READ = 60.0  # in which a client must take something of an answer
 _QUIET = logging.getLogger("sfumato.server.connections")
@@ -34,7 +35,8 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.logger = _QUIET
-        self._within, self._length = False, 0  # a head that has begun, and its bytes so far
+        self._within, self._number = False, 0  # whether a request has begun, and which
+        self._length, self._body = 0, 0  # its bytes so far, and those of its body
         self._counted = False
         self._beginning: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
@@ -80,26 +82,36 @@ class Connection(HttpToolsProtocol):
         """Takes what came."""
         if self.transport.is_closing():
             return
-        going_on = self._within
+        going_on = self._number if self._within else None
         super().data_received(data)
-        if self._within and going_on:
+        if self._within and self._number == going_on:
             self._length += len(data)
-            if self._length > MOST_BYTES and not self.transport.is_closing():
-                self._refuse(431, "too_large", f"The lines before a body may have {MOST_BYTES:,} bytes.")
+            if self._length > MOST_BYTES + _AROUND * self._body and not self.transport.is_closing():
+                self._refuse(431, "too_large", f"The lines around a body may have {MOST_BYTES:,} bytes.")
         if self.cycle is None or self.cycle.response_complete:
             self._await_head()  # also for what is no line of a request yet
 
     def on_message_begin(self) -> None:
         """A head begins."""
-        self._within, self._length = True, 0
+        self._within, self._length, self._body = True, 0, 0
+        self._number += 1
         self._await_head()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """It is there."""
-        self._within = False
         self._unset()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Something of the body."""
+        self._body += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """All of it is there, with the lines after a body, which are bounded as those before it."""
+        self._within = False
+        super().on_message_complete()
 
     def pause_writing(self) -> None:
         """The client takes nothing: for a while."""

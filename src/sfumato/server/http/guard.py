@@ -27,6 +27,7 @@ ASKER = "asker"
 """In the request's state: whose token it has."""
 MOST_BYTES = 1 << 20
 SECONDS_TO_SEND = 20.0
+_DIGITS = 20  # of a length: Python refuses to read very long ones, zeros included
 _TOKEN_WORDS = frozenset(
     {"token", "access_token", "id_token", "authorization", "bearer", "api_key", "apikey", "key"}
 )
@@ -116,7 +117,7 @@ class Guard:
         if _is_ambiguous(scope["headers"]):
             return refusal(400, "ambiguous", "A header that decides something came twice.", _CLOSE)
         length = sent.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > MOST_BYTES:
+        if not length.isdigit() or len(length) > _DIGITS or int(length) > MOST_BYTES:
             return _too_large()
         if path not in _CLOSED and not path.startswith("/api/"):
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
@@ -85,9 +86,7 @@ class Lasting:
 
     def __init__(self, app: App, end: Callable[[], Mark]) -> None:
         self._app, self._ends = app, Ends(end)
-        self._kept: OrderedDict[tuple[Any, ...], _Sent | None] = (
-            OrderedDict()
-        )  # None: free once, not kept yet
+        self._kept: OrderedDict[bytes, _Sent | None] = OrderedDict()  # None: free once, not kept yet
         self._bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,9 +117,9 @@ class Lasting:
 
         await self._app(scope, _again(body, receive), copying)
         if scope["state"].get(_LASTS) and end is not None and await self._ends.now() == end:
-            self._keep(key, _Sent(end, scope.get("route"), tuple(sent), _size(key, sent)))
+            self._keep(key, _Sent(end, scope.get("route"), tuple(sent), _size(sent)))
 
-    def _keep(self, key: tuple[Any, ...], sent: _Sent | None) -> None:
+    def _keep(self, key: bytes, sent: _Sent | None) -> None:
         """Keeps it as the last, and lets go of the first ones where there are too many."""
         if sent is not None and sent.size > _LARGEST:
             return
@@ -130,21 +129,26 @@ class Lasting:
         while len(self._kept) > _MOST or self._bytes > _BYTES:
             self._drop(next(iter(self._kept)))
 
-    def _drop(self, key: tuple[Any, ...]) -> None:
+    def _drop(self, key: bytes) -> None:
         known = self._kept.pop(key, None)
         self._bytes -= 0 if known is None else known.size
 
 
-def _key(scope: Scope, body: Message) -> tuple[Any, ...]:
-    """All that an answer may depend on besides the ledger; of the token, whose it is."""
+def _key(scope: Scope, body: Message) -> bytes:
+    """All that an answer may depend on besides the ledger; of the token, whose it is.
+
+    As a hash, so that what is remembered is small, however long a request is.
+    """
     asker: Account = scope["state"][ASKER]
     headers = tuple(pair for pair in scope["headers"] if pair[0] != b"authorization")
     where = scope["method"], scope["path"], scope["query_string"]
-    return asker.name, asker.role, where, headers, bytes(body.get("body", b""))
+    told = repr((asker.name, asker.role.value, where, headers)).encode("utf-8", "surrogatepass")
+    parts = hashlib.sha256(told).digest(), hashlib.sha256(body.get("body", b"")).digest()
+    return b"".join(parts)
 
 
-def _size(key: tuple[Any, ...], sent: list[Message]) -> int:
-    return len(key[-1]) + sum(len(message.get("body", b"")) for message in sent)
+def _size(sent: list[Message]) -> int:
+    return sum(len(message.get("body", b"")) for message in sent)
 
 
 def _again(body: Message, receive: Receive) -> Receive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import FastAPI, Path, Query, Request
@@ -73,6 +74,13 @@ class Asked(BaseModel):
         if self.sql is None:
             return replayed(session.table(str(self.table)), self.calls)
         return replayed(session.sql(self.sql, _constants(self.parameters)), self.calls)
+
+    def written(self) -> str:
+        """The whole question as text: the same for the same one."""
+        try:
+            return json.dumps(vars(self))
+        except RecursionError:
+            raise InvalidParameter("The question is nested too deeply.") from None
 
     def terms(self) -> dict[str, Any]:
         """What `quote` and `release` take."""
@@ -159,7 +167,7 @@ class Sessions:
         """The same question again, also by another process after a crash, is given from the ledger, free."""
         who.needs(Act.SPEND)
         if key is not None:
-            self._repeats.check(who.name, key, asked.model_dump_json())
+            self._repeats.check(who.name, key, asked.written())
 
         def work() -> tuple[Response, bool]:
             session = self._house.session(who.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
@@ -44,6 +45,7 @@ __all__ = ["pack", "pack_expression", "pack_scalar", "unpack", "unpack_expressio
 Plain: TypeAlias = Any
 """What JSON has."""
 
+_RATIO = re.compile("-?[0-9]+(/[0-9]+)?")
 _CLASSES: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
@@ -72,9 +74,18 @@ _CLASSES: Mapping[str, type] = {
         Windowed,
     )
 }
+
+
+def _ratio(text: str) -> Fraction:
+    """A fraction as `str` writes it; spelt out, 1e999999999 would fill the memory."""
+    if not _RATIO.fullmatch(text):
+        raise ValueError("no fraction")
+    return Fraction(text)
+
+
 _SCALARS: tuple[tuple[type, str, Callable[[Any], str], Callable[[str], Any]], ...] = (
     (float, "float", float.hex, float.fromhex),
-    (Fraction, "fraction", str, Fraction),
+    (Fraction, "fraction", str, _ratio),
     (Decimal, "decimal", str, Decimal),
     (datetime.datetime, "moment", datetime.datetime.isoformat, datetime.datetime.fromisoformat),
     (datetime.date, "date", datetime.date.isoformat, datetime.date.fromisoformat),
