@@ -189,6 +189,40 @@ def test_too_many_tries_say_how_long_to_wait():
     assert caught.value.wait == 17
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (504, "deadline_passed", sf.errors.TimedOut),
+        (503, "ending", ServerUnreachable),
+        (429, "too_many_requests", ServerUnreachable),
+        (408, "too_slow", ServerUnreachable),
+        (402, "budget_exceeded", sf.errors.BudgetExceeded),
+        (403, "access_denied", AccessDenied),
+        (500, "ledger_tampered", sf.errors.LedgerTampered),
+        (500, "engine_failed", sf.errors.EngineFailed),
+        (500, "error", sf.errors.SfumatoError),
+        (418, "something_new", sf.errors.SfumatoError),
+    ],
+)
+def test_what_a_server_says_is_the_exception_of_its_code(status, code, kind):
+    body = json.dumps({"error": {"code": code, "message": "So it is."}}).encode()
+    with answering(saying(status, body)) as (other, _), pytest.raises(kind, match=r"^So it is\.$") as caught:
+        sf.connect(other, token=TOKEN)
+    assert type(caught.value) is kind
+
+
+def test_a_server_that_asks_for_time_is_given_it():
+    body = b'{"error": {"code": "too_many_requests", "message": "Wait."}}'
+    with answering(saying(429, body, **{"Retry-After": "0"})) as (other, seen):
+        with pytest.raises(ServerUnreachable, match="Wait"):
+            sf.connect(other, token=TOKEN)
+        assert len(seen) == 3
+    with answering(saying(429, body, **{"Retry-After": "3600"})) as (other, seen):
+        with pytest.raises(ServerUnreachable, match="Wait"):
+            sf.connect(other, token=TOKEN)
+        assert len(seen) == 1
+
+
 def test_an_answer_that_takes_too_long_is_said():
     silent = socket.create_server(("127.0.0.1", 0))
     with silent, pytest.raises(ServerUnreachable, match=r"within 0\.05 seconds"):

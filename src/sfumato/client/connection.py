@@ -15,7 +15,7 @@ from sfumato.errors import InvalidParameter, MissingExtra, ServerUnreachable, Sf
 
 __all__ = ["Connection"]
 
-_TRIES, _PAUSE = 3, 0.2
+_TRIES, _PAUSE, _PATIENCE = 3, 0.2, 30.0
 _CONNECT = 10.0
 _MOST_BYTES = 1 << 20  # that a server takes
 _CLASSES: Mapping[str, type[SfumatoError]] = {
@@ -23,6 +23,10 @@ _CLASSES: Mapping[str, type[SfumatoError]] = {
 }
 _OTHERS: Mapping[str, type[SfumatoError]] = {
     "unauthorized": errors.LoginFailed,
+    "deadline_passed": errors.TimedOut,
+    "ending": ServerUnreachable,
+    "too_slow": ServerUnreachable,
+    "too_many_requests": ServerUnreachable,
     "invalid_request": InvalidParameter,
     "too_large": InvalidParameter,
     "token_in_address": InvalidParameter,
@@ -34,7 +38,7 @@ class Connection:
     """One server, with whose token it is asked. It may be used from several threads.
 
     A request whose connection is lost is sent again, twice at most: a question has a word of its own
-    (`Idempotency-Key`), and what was paid for it is given again, free.
+    (`Idempotency-Key`), and what was paid for it is given again, free. A server that says so is given time.
 
     Args:
         url: Where the server is.
@@ -130,7 +134,10 @@ class Connection:
             except RuntimeError:
                 raise ServerUnreachable("This session is closed; connect again.") from None
             else:
-                return self._read(response, missing)
+                wait = _asked_to_wait(response)
+                if wait is None or attempt == _TRIES - 1:
+                    return self._read(response, missing)
+                time.sleep(wait)
         raise AssertionError
 
     def _unreachable(self, error: Exception) -> ServerUnreachable:
@@ -171,6 +178,14 @@ class Connection:
         if refused is not None:
             raise error
         return document
+
+
+def _asked_to_wait(response: Any) -> float | None:
+    """For how many seconds, by a server whose accounts may ask so often a second; nothing was done yet."""
+    wait = response.headers.get("retry-after", "")
+    if response.status_code != 429 or not wait.isdigit() or errors.TooManyTries.code in response.text:
+        return None
+    return float(wait) if float(wait) <= _PATIENCE else None
 
 
 def _is_about_tls(error: BaseException | None) -> bool:
