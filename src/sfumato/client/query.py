@@ -16,7 +16,6 @@ from sfumato.plan.prices.quoting import Quote
 from sfumato.plan.prices.terms import Terms
 from sfumato.plan.questions.nodes import Report
 from sfumato.plan.questions.terms import Col
-from sfumato.session.carried.answers import unpack_quote, unpack_release
 from sfumato.session.carried.calls import Recorded, pack_calls
 from sfumato.session.carried.values import pack_scalar
 from sfumato.session.query import Query
@@ -56,7 +55,7 @@ class RemoteQuery(Query):
         calls: What was called, in the end of which groups may be sorted and chosen.
     """
 
-    __slots__ = ("calls", "connection", "sends")
+    __slots__ = ("calls", "connection", "kept", "sends")
 
     def __init__(
         self,
@@ -68,7 +67,8 @@ class RemoteQuery(Query):
         calls: tuple[Recorded, ...] = (),
     ) -> None:
         super().__init__(session, asked, text)  # type: ignore[arg-type]  # it has what a plan needs
-        self.sends, self.calls, self.connection = sends, calls, session.connection
+        self.sends, self.calls = sends, calls
+        self.connection, self.kept = session.connection, session.kept
 
     def _shaped(self, plan: Plan) -> RemoteQuery:
         session: Any = self._session
@@ -124,7 +124,9 @@ class RemoteQuery(Query):
                 profile=profile,
             )
         )
-        return made_of(self.connection.post("/api/session/quote", body), unpack_quote, self._session.tables)
+        return made_of(
+            self.connection.post("/api/session/quote", body), self.kept.quote, self._session.tables
+        )
 
     def release(
         self,
@@ -163,7 +165,7 @@ class RemoteQuery(Query):
             )
         )
         return made_of(
-            self.connection.post("/api/session/release", body), unpack_release, self._session.tables
+            self.connection.post("/api/session/release", body), self.kept.release, self._session.tables
         )
 
     def write(self, folder: str | Path, *_: object, **__: object) -> NoReturn:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote as _in_path
 
 from sfumato.client.connection import Connection
+from sfumato.client.kept import Kept
 from sfumato.client.query import RemoteQuery, made_of
 from sfumato.client.selection import RemoteSelection
 from sfumato.errors import InvalidParameter, QueryRefused, ServerUnreachable, SfumatoError
@@ -22,7 +23,6 @@ from sfumato.plan.questions.nodes import Report
 from sfumato.plan.questions.paid_windows import windows_read
 from sfumato.schema import PrivateTable, Windows
 from sfumato.session.carried import version_here
-from sfumato.session.carried.answers import unpack_release
 from sfumato.session.carried.balances import unpack_balance
 from sfumato.session.carried.calls import Recorded
 from sfumato.session.carried.tables import unpack_tables
@@ -88,6 +88,7 @@ class RemoteSession(NotAList):
         tables: The tables by name, as they are declared.
         analyst: In whose name it asks.
         connection: To the server.
+        kept: What was made of its last answers.
     """
 
     _not_a_list = Session._not_a_list
@@ -109,7 +110,7 @@ class RemoteSession(NotAList):
         self._begin(made_of(begun.get("tables"), lambda data, _: unpack_tables(data), {}))
 
     def _begin(self, tables: Mapping[str, Any]) -> None:
-        self.tables, self._texts = MappingProxyType(dict(tables)), Texts(tables)
+        self.tables, self._texts, self.kept = MappingProxyType(dict(tables)), Texts(tables), Kept()
 
     def at(self, state: str, *, table: str | None = None) -> RemoteSession:
         """The same session about data as they were: an answer on record is free, any other is paid as usual.
@@ -207,7 +208,7 @@ class RemoteSession(NotAList):
         number = receipt.number if isinstance(receipt, Receipt) else as_integer(receipt, "receipt")
         missing = f"There is no receipt {number}: s.releases() lists them."
         document = self.connection.get(f"/api/session/receipts/{number}", missing=missing)
-        return made_of(document, unpack_release, self.tables)
+        return made_of(document, self.kept.release, self.tables)
 
     def close(self) -> None:
         """End the connection."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -69,8 +69,10 @@ def unpack_quote(data: Mapping[str, Any], tables: Mapping[str, Any]) -> Quote:
 
 
 def _digest(quote: Quote) -> str:
-    laws = repr((quote.noises, quote.units, quote.epsilon, quote.delta, quote.loss.to_dict()))
-    return hashlib.sha256(f"{quote}\n{laws}".encode("utf-8", "surrogatepass")).hexdigest()
+    """Of what is worked out from plan and terms: prices, the laws of noise, and the question itself."""
+    price = (quote.epsilon, quote.delta, quote.mechanism, quote.selection_price, quote.loss.to_dict())
+    told = repr((price, quote.noises, quote.units, quote.recipe.measured.unit))
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def pack_release(release: Release, *, adds: bool) -> dict[str, Any]:
@@ -100,11 +102,22 @@ def pack_release(release: Release, *, adds: bool) -> dict[str, Any]:
     }
 
 
-def unpack_release(data: Mapping[str, Any], tables: Mapping[str, Any]) -> Release:
-    """The release that `pack_release` wrote, over the same declared tables."""
+def unpack_release(
+    data: Mapping[str, Any],
+    tables: Mapping[str, Any],
+    *,
+    quoted: Callable[[Mapping[str, Any], Mapping[str, Any]], Quote] = unpack_quote,
+) -> Release:
+    """The release that `pack_release` wrote, over the same declared tables.
+
+    Args:
+        data: Plain data.
+        tables: The tables.
+        quoted: Makes its quote.
+    """
     unread = data["unread"]
     release = Release(
-        unpack_quote(data["quote"], tables),
+        quoted(data["quote"], tables),
         Answer.from_bytes(base64.b64decode(data["answer"])),
         Receipt.from_dict(data["receipt"]),
         free=data["free"],
