@@ -7,100 +7,19 @@ for values of the data, for where they are, and for keys.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
-from pathlib import Path
+import socket
 
 import httpx
 import psycopg
 import pytest
 
 from knocking import PlainWire, relayed, sent, statuses
-from lives import SECRET, catalog, tokens_of
 from scram_client import ScramClient
-from sfumato.catalog import Catalog
-from sfumato.ledger import Ledger
+from tour import SQL, Tour
 
-SQL = "SELECT country, COUNT(*) AS n FROM visits GROUP BY country"
 ELSEWHERE = "127.0.0.77"
-SPELLED = (bytes.hex, lambda key: key.decode("latin-1"), lambda key: base64.b64encode(key).decode())
-
-
-class Tour:
-    """A server, its accounts' tokens, what is on record, and everything that was heard."""
-
-    def __init__(self, nursery, folder: Path) -> None:
-        self.config = catalog(folder, epsilon=100)
-        roles = {"ada": "analyst", "bob": "analyst", "mallory": "analyst", "eve": "auditor", "sam": "steward"}
-        self.tokens = tokens_of(self.config, roles)
-        self.life = nursery.life(self.config)
-        self._client = httpx.Client(base_url=self.life.http, timeout=60, verify=False)
-        self.heard: list[str] = []
-        self.receipts = {
-            name: self.ask("POST", "/api/release", name, json=self.body(sql)).json()["receipt"]
-            for name, sql in (("ada", SQL), ("bob", "SELECT COUNT(*) AS n FROM visits"))
-        }
-        self.on_record = self.record()
-
-    def body(self, sql: str = "SELECT AVG(amount) AS mean FROM visits", **more) -> dict:
-        """A question that nobody has paid for."""
-        return {"sql": sql, "epsilon": "0.5", **more}
-
-    def ask(self, method: str, path: str, who: str | None = "mallory", **more) -> httpx.Response:
-        headers = {} if who is None else {"Authorization": f"Bearer {self.tokens.get(who, who)}"}
-        found = self._client.request(method, path, headers=headers | more.pop("headers", {}), **more)
-        self.heard.append(f"{found.headers} {found.text}")
-        return found
-
-    def raw(self, text: str, **more) -> bytes:
-        found = sent(self.life.port, text.encode("latin-1"), **more)
-        self.heard.append(found.decode("latin-1"))
-        return found
-
-    def bearer(self, who: str = "mallory") -> str:
-        return f"Authorization: Bearer {self.tokens[who]}\r\n"
-
-    def paying(self, who: str = "mallory") -> str:
-        """A request that would be charged, if it were taken for one."""
-        body = json.dumps(self.body())
-        return (
-            f"POST /api/release HTTP/1.1\r\nHost: x\r\n{self.bearer(who)}Content-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n{body}"
-        )
-
-    def wire(self, user: str, password: str, port: int | None = None):
-        where = f"postgresql://127.0.0.1:{port or self.life.pg_port}/sfumato"
-        return psycopg.connect(where, user=user, password=password, autocommit=True)
-
-    def record(self) -> list[int]:
-        read = Catalog.read(self.config, environ={})
-        with Ledger.open(read.ledger, state=read.state) as ledger:
-            assert ledger.verify().ok
-            return [each.number for each in ledger.entries()]
-
-    def assert_unharmed(self) -> None:
-        """Nothing was charged or decided, the server goes on, and nothing was told."""
-        assert self.record() == self.on_record
-        assert self.ask("GET", "/api/me").json() == {"name": "mallory", "role": "analyst"}
-        assert self.ask("POST", "/api/release", "ada", json=self.body(SQL)).json()["free"]
-        told = "\n".join([*self.heard, self.life.said])
-        for secret in self.secrets():
-            assert secret not in told
-
-    def close(self) -> None:
-        self._client.close()
-        assert self.life.end() == 0
-        assert not any(secret in self.life.said for secret in self.secrets())
-
-    def secrets(self) -> list[str]:
-        """A value of the data, where it is, and the keys in every usual spelling."""
-        keys = [path.read_bytes().strip() for path in self.config.parent.rglob("*key")]
-        assert len(keys) == 2
-        spelled = [
-            text
-            for key in keys
-            for text in (key.decode("latin-1"), key.hex(), base64.b64encode(key).decode())
-        ]
-        return [SECRET, "secretly", str(self.config.parent), "Traceback", *spelled]
 
 
 @pytest.fixture(scope="module")
@@ -481,3 +400,49 @@ def test_wrong_passwords_open_nothing_and_lock_nobody_out_elsewhere(nursery, tmp
         assert wire.execute("SHOW sfumato.epsilon").fetchall()
     assert tour.record() == tour.on_record
     tour.close()
+
+
+# ── slowness
+
+
+def dribbling(port: int, first: bytes, many: int) -> list[socket.socket]:
+    """Connections that have begun and do not go on; those that were taken."""
+    made = [
+        socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.99", 0)) for _ in range(many)
+    ]
+    for each in made:
+        with contextlib.suppress(OSError):
+            each.sendall(first)
+            each.setblocking(False)
+    return made
+
+
+def is_over(connection: socket.socket) -> bool:
+    """Whether the server has let it go; one more byte is sent to one that goes on."""
+    try:
+        connection.send(b"a")
+        while connection.recv(1 << 16):
+            pass
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+@pytest.mark.stats
+def test_slow_clients_are_let_go_and_nobody_else_waits(tour, until):
+    head = f"GET /api/me HTTP/1.1\r\nHost: x\r\n{tour.bearer()}X: ".encode()
+    body = tour.paying().encode()[:-2]
+    slow = [
+        *dribbling(tour.life.port, head, 90),
+        *dribbling(tour.life.port, body, 9),
+        *dribbling(tour.life.pg_port, b"\0\0\0\x40\0\3\0\0user", 90),
+    ]
+
+    def all_over() -> bool:
+        assert tour.ask("GET", "/api/me").status_code == 200
+        slow[:] = [each for each in slow if not is_over(each) or each.close()]
+        return not slow
+
+    until(all_over, seconds=90)

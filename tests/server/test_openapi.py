@@ -102,17 +102,17 @@ def run(tried, who, operation, mode, examples) -> None:
         each()
 
 
-def as_documented(tried, who, examples, every=1) -> None:
+def as_documented(tried, who, examples, *, every=1, modes=lambda _: MODES) -> None:
     operations = [found.ok() for found in schema_of(tried, who).get_all_operations()]
     assert len(operations) > 20
     for operation in operations[::every]:
-        for mode in MODES:
+        for mode in modes(operation):
             run(tried, who, operation, mode, examples)
     assert 422 in tried.statuses
 
 
 def test_what_a_steward_is_answered_is_as_it_is_documented(tried):
-    as_documented(tried, "sam", 1, every=3)
+    as_documented(tried, "sam", 1, every=2, modes=lambda operation: MODES[bool(operation.body) :][:1])
 
 
 @pytest.mark.stats

@@ -22,6 +22,7 @@ def shared(nursery, postgres_server, tmp_path_factory):
         tokens = tokens_of(config, {"ada": "analyst", "bob": "analyst", "eve": "auditor"})
         both = [nursery.life(config) for _ in range(2)]
         yield config, both, tokens
+        CLIENT.close()
         assert [life.end() for life in both] == [0, 0]
         assert not any("Traceback" in life.said for life in both)
         with Ledger.open(url, state=folder / "state") as ledger:

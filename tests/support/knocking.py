@@ -42,27 +42,43 @@ def statuses(heard: bytes) -> list[int]:
 
 
 @contextlib.contextmanager
-def relayed(port: int, source: str) -> Iterator[int]:
-    """A port that passes connections on to another, from an address of this machine's."""
+def relayed(port: int, source: str = "127.0.0.1", heard: list[bytes] | None = None) -> Iterator[int]:
+    """A port that passes connections on to another, from an address of this machine; what passes is kept."""
+    heard, ends = [] if heard is None else heard, list[socket.socket]()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def passing(one: socket.socket, other: socket.socket) -> None:
             with contextlib.suppress(OSError):
                 while data := one.recv(1 << 16):
+                    heard.append(data)
                     other.sendall(data)
             with contextlib.suppress(OSError):
-                other.shutdown(socket.SHUT_WR)
+                other.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
         def accept() -> None:
             with contextlib.suppress(OSError):
                 while True:
                     near, _ = listening.accept()
                     far = socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
+                    ends.extend((near, far))
                     for pair in ((near, far), (far, near)):
-                        threading.Thread(target=passing, args=pair, daemon=True).start()
+                        threads.append(threading.Thread(target=passing, args=pair))
+                        threads[-1].start()
 
-        threading.Thread(target=accept, daemon=True).start()
-        yield listening.getsockname()[1]
+        threads = [threading.Thread(target=accept)]
+        threads[0].start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            for end in (listening, *ends):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            for thread in threads:
+                thread.join(10)
+            for end in ends:
+                end.close()
 
 
 class PlainWire:
