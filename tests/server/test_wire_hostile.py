@@ -219,7 +219,7 @@ def test_bytes_before_the_handshake_of_tls_are_never_read_after_it(
 
 
 _READING = """
-from sfumato.server.wire.desk import _PUBLIC
+from sfumato.server.wire.desk import _PLAINLY
 from sfumato.server.wire.rewriting import tree_of
 from sfumato.server.wire.shapes import parameter_oids
 from sfumato.server.wire.statements import statements
@@ -235,7 +235,7 @@ for text in texts:
         statements(text)
     except Exception as error:
         assert type(error).__name__ in ("WireError", "QueryRefused"), error
-    tree_of(text), parameter_oids(text, (), {}), _PUBLIC.sub("", text)
+    tree_of(text), parameter_oids(text, (), {}), _PLAINLY.sub("", text)
 try:
     statements("SELECT 1 --" + "x" * 100_000)
 except Exception as error:

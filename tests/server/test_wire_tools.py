@@ -112,6 +112,37 @@ def test_what_tools_send_is_answered_from_the_public_schema(
     assert steward.balance().remaining == before
 
 
+QUESTIONS = [
+    'SELECT COUNT(*) AS "count" FROM "public"."visits"',
+    'SELECT "public"."visits"."country" AS "country", COUNT(*) AS "count" FROM "public"."visits" '
+    'GROUP BY "public"."visits"."country" ORDER BY "public"."visits"."country" ASC',
+    """SELECT CAST(DATE_TRUNC('month', "public"."visits"."day") AS DATE) AS "day", """
+    """AVG("public"."visits"."age") AS "avg" FROM "public"."visits" """
+    """GROUP BY CAST(DATE_TRUNC('month', "public"."visits"."day") AS DATE) """
+    """ORDER BY CAST(DATE_TRUNC('month', "public"."visits"."day") AS DATE) ASC""",
+    "SELECT country AS country, COUNT(*) AS count FROM public.visits GROUP BY country "
+    "ORDER BY count DESC LIMIT 1000",
+    """SELECT DATE_TRUNC('day', day) AS __timestamp, AVG(age) AS "AVG(age)" FROM public.visits """
+    """WHERE day >= TO_DATE('2024-01-01', 'YYYY-MM-DD') AND day < TO_DATE('2024-01-09', 'YYYY-MM-DD') """
+    """GROUP BY DATE_TRUNC('day', day) ORDER BY "AVG(age)" DESC LIMIT 1000""",
+    'select "rows"."country" as "country", count(*) as "a0" from "public"."visits" "rows" '
+    'group by "country" limit 1000001',
+]
+"""As Metabase, Superset and Power BI write them for a chart."""
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_charts_cost_nothing_until_a_price_is_set(front: Front, steward: sf.Session, text: str) -> None:
+    login = {"user": "ada", "password": "open-sesame", "dbname": "demo"}
+    with psycopg.connect(host="127.0.0.1", port=front.port, autocommit=True, **login) as connection:
+        before = steward.balance().remaining
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="nothing was spent"):
+            connection.execute(text)
+        assert steward.balance().remaining == before
+        connection.execute("SET sfumato.epsilon = 0.25")
+        assert connection.execute(text).fetchall()
+
+
 def test_each_statement_has_the_columns_that_a_real_postgresql_gives(
     client: Client, real: tuple[psycopg.Connection, int]
 ) -> None:

@@ -49,11 +49,17 @@ _HOW = (
     "the quote, free; or write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = …) … into the text."
 )
 _PLAN = [field_of("QUERY PLAN", TEXT)]
-_PUBLIC = re.compile(
-    r"""(?P<kept>'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z))|(?<![\w."])(?:"public"|public)\s*\.\s*(?=["\w])""",
+_PLAINLY = re.compile(
+    r"""(?P<kept>'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z))|(?<![\w."])(?:"public"|public)\s*\.\s*(?=["\w])"""
+    r"""|(?<![\w."])TO_(?P<kind>DATE|TIMESTAMP)\((?P<day>'[-0-9:. T]{8,30}'),\s?'YYYY-MM-DD[^']{0,20}'\)""",
     re.DOTALL | re.IGNORECASE,
 )
 _EXPLAINING = re.compile(r"\s*EXPLAIN\b(?:\s+PRIVACY\b)?", re.IGNORECASE)
+
+
+def _said_plainly(match: re.Match[str]) -> str:
+    """Tables without their schema, and days and times as SQL writes them, where tools call functions."""
+    return match["kept"] or (f"{match['kind'].upper()} {match['day']}" if match["kind"] else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +297,7 @@ class Desk:
 
     def _asked(self, text: str, values: Sequence[Any]) -> Query:
         """The question that a text is, also where it names tables with their schema."""
-        plain = _PUBLIC.sub(lambda match: match["kept"] or "", text)
+        plain = _PLAINLY.sub(_said_plainly, text)
         return self._session.sql(plain, list(values) or None)
 
     def _select(self, statement: Statement, values: Sequence[Any]) -> Outcome:
