@@ -97,7 +97,7 @@ SHOWN = ("to_dict", "_repr_html_", "error")
 
 def read(release):
     """All that can be read off a release, again and again."""
-    kinds = {}
+    kinds, own = {}, release.receipt.analyst == "ada"
     for kind in ("covering", "noise", "fitted"):
         try:
             kinds[kind] = release.interval(Fraction(4, 5), kind=kind)
@@ -111,8 +111,8 @@ def read(release):
         kinds,
         release.touched(),
         release.to_pandas(errors=True).to_csv(),
-        release.receipt.to_dict(),
-        release.receipt,
+        release.receipt.to_dict() if own else release.receipt.number,  # others' are told of beside the data
+        release.receipt if own else release.receipt.price,
         release.quote.to_dict(),
         dict(release.counted),
         dict(release.first),
@@ -584,3 +584,19 @@ def test_a_quote_that_cannot_be_made_again_is_not_shown(plain):
     other = {**plain.remote.tables, "visits": visits(sf.PrivacyUnit("user_id", max_groups=2, max_rows=9))}
     with pytest.raises(sf.errors.ServerUnreachable, match="connect anew"):
         unpack_quote(sent, other)
+
+
+def test_of_an_answer_that_another_paid_nothing_is_told_but_the_answer(plain):
+    text = "SELECT country, COUNT(*) AS n FROM visits WHERE age > 41 GROUP BY country"
+    paid = plain.remote.sql(f"{text} -- asked by ada").release(epsilon=0.125)
+    with sf.connect(plain.url, token="token-of-bob") as bob:
+        read = bob.sql(text).release(epsilon=0.125)
+    assert read.free
+    assert read.table.equals(paid.table)
+    receipt = read.receipt
+    assert (receipt.number, receipt.price) == (paid.receipt.number, paid.receipt.price)
+    assert (receipt.analyst, receipt.totals, receipt.mac) == (None, {}, "")
+    assert receipt.time.year == 1970
+    assert "ada" not in str(receipt.to_dict())
+    assert paid.receipt.analyst == "ada"
+    assert paid.receipt.totals

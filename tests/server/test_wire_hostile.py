@@ -36,11 +36,15 @@ class _Writer:
 
     def __init__(self) -> None:
         self.sent = bytearray()
+        self.waiting = self.most = 0  # bytes that nobody waited for yet
 
     def write(self, data: bytes) -> None:
         self.sent += data
+        self.waiting += len(data)
+        self.most = max(self.most, self.waiting)
 
-    async def drain(self) -> None: ...
+    async def drain(self) -> None:
+        self.waiting = 0
 
     def close(self) -> None: ...
 
@@ -134,8 +138,8 @@ def open_front(steward: sf.Session) -> Front:
     )
 
 
-async def talk(front: Front, data: bytes) -> bytes:
-    reader, writer = asyncio.StreamReader(), _Writer()
+async def talk(front: Front, data: bytes, writer: _Writer | None = None) -> bytes:
+    reader, writer = asyncio.StreamReader(), writer or _Writer()
     reader.feed_data(data)
     reader.feed_eof()
     connection = Connection(front, reader, writer)  # type: ignore[arg-type]
@@ -187,6 +191,16 @@ def test_parsers_give_a_message_or_a_violation_whatever_the_bytes() -> None:
         ):
             with contextlib.suppress(ProtocolViolation):
                 parse()
+
+
+def test_a_client_that_reads_nothing_does_not_fill_the_memory(open_front: Front) -> None:
+    asked = message(b"P", text("a") + text("SELECT repeat('x', 60000)") + struct.pack(">h", 0))
+    once = message(b"B", text("") + text("a") + struct.pack(">hhh", 0, 0, 0))
+    once += message(b"E", text("") + struct.pack(">i", 0))
+    writer = _Writer()
+    sent = asyncio.run(talk(open_front, started() + asked + once * 20, writer))
+    assert sent.count(b"x" * 60_000) == 20
+    assert writer.most < 100_000
 
 
 def test_what_is_too_long_is_refused_before_it_is_read(open_front: Front) -> None:

@@ -146,6 +146,7 @@ def test_copies_of_texts_are_quoted(connection: psycopg.Connection) -> None:
         ("DECLARE c CURSOR FOR SELECT * FROM visits", "0A000"),
         ("DECLARE c FOR SELECT 1", "42601"),
         ("FETCH SIDEWAYS FROM c", "34000"),
+        ("SELECT repeat('x', 100000) FROM generate_series(1, 1000)", "54000"),
         ("SELECT relname FROM pg_class WHERE set_config('sfumato.epsilon', '1', false) = '1'", "0A000"),
         ("SELECT set_config('sfumato.epsilon', 'lots', false)", "22023"),
     ],

@@ -189,7 +189,9 @@ class Sessions:
 
 def _written(session: Session, release: Release) -> tuple[Response, bool]:
     told = {RECEIPT: str(release.receipt.number), PAID: "no" if release.free else "yes"}
-    response = answered(pack_release(release, adds=_adds(session, release.quote)), headers=told)
+    response = answered(
+        pack_release(release, adds=_adds(session, release.quote), reader=session.analyst), headers=told
+    )
     return response, lasts(release)
 
 

@@ -40,7 +40,8 @@ _SETTINGS: dict[str, Any] = {
     "threads": 1,
 }
 _LOCK = ("SET GLOBAL TimeZone = 'UTC'", "SET enable_external_access = false", "SET lock_configuration = true")
-_SECONDS, _MOST, _PAGE = 5.0, 100_000, 10_000
+_SECONDS, _MOST, _PAGE = 5.0, 100_000, 100
+_MOST_BYTES = 1 << 24  # of the texts in an answer
 _DUCKDB = {
     "BOOLEAN": 16, "BLOB": 17, "TINYINT": 21, "SMALLINT": 21, "INTEGER": 23, "UTINYINT": 21, "USMALLINT": 23,
     "BIGINT": 20, "UINTEGER": 26, "UBIGINT": 1700, "HUGEINT": 1700, "FLOAT": 700, "DOUBLE": 701, "DATE": 1082,
@@ -84,11 +85,15 @@ class Catalog:
             cursor.execute(text)
             fields = [_field(column[0], str(column[1])) for column in cursor.description or ()]
             found: list[tuple[Any, ...]] = []
+            size = 0
             while page := cursor.fetchmany(_PAGE):
                 found += page
-                if len(found) > _MOST:
+                size += _size(page)
+                if len(found) > _MOST or size > _MOST_BYTES:
                     raise WireError(
-                        "54000", f"The catalog gives at most {_MOST:,} rows.", hint="Add a LIMIT."
+                        "54000",
+                        f"The catalog gives at most {_MOST:,} rows, and {_MOST_BYTES:,} characters.",
+                        hint="Add a LIMIT.",
                     )
         except duckdb.InterruptException:
             raise WireError("57014", "The query of the catalog took too long.") from None
@@ -102,6 +107,13 @@ class Catalog:
     def close(self) -> None:
         """Give back its memory."""
         self._connection.close()
+
+
+def _size(value: Any) -> int:
+    """How many characters are in it."""
+    if isinstance(value, list | tuple):
+        return sum(map(_size, value))
+    return len(value) if isinstance(value, str | bytes) else 1
 
 
 def _created(table: str, listed: Sequence[Mapping[str, Any]]) -> str:

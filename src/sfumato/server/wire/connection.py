@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 T = TypeVar("T")
-_FULL = 65_536
 
 
 class _Ended(Exception):
@@ -214,9 +213,7 @@ class Connection:
             case _ if not self._skipping:
                 try:
                     async for part in self._extended.answer(message):
-                        self._writer.write(part)
-                        if len(part) > _FULL:
-                            await self._drained()
+                        await self._send(part)  # whoever reads nothing waits, and does not fill the memory
                 except (ConnectionError, TimeoutError, asyncio.CancelledError):
                     raise
                 except Exception as error:

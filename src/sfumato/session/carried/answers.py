@@ -6,11 +6,13 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from sfumato.engines.base import unread_column
 from sfumato.errors import ServerUnreachable
 from sfumato.ledger import Receipt
+from sfumato.ledger.names import alike
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quoting import Quote, make_quote
 from sfumato.schema import Bool
@@ -21,6 +23,7 @@ from sfumato.session.unreadable import Unread
 
 __all__ = ["pack_quote", "pack_release", "unpack_quote", "unpack_release"]
 
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _SAID = (
     "why",
     "notes",
@@ -75,31 +78,42 @@ def _digest(quote: Quote) -> str:
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def pack_release(release: Release, *, adds: bool) -> dict[str, Any]:
+def pack_release(release: Release, *, adds: bool, reader: str | None) -> dict[str, Any]:
     """A release as plain data.
 
     Args:
         release: What an analyst got.
         adds: Whether the budget that paid adds up pure prices.
+        reader: Who is given it.
 
     Privacy:
         What travels is what the ledger keeps, the noisy measurements with the law of their noise, and the
-        profiles and counts that were bought: all of it released to whoever has the release.
+        profiles and counts that were bought: all of it released to whoever has the release. Of a receipt
+        that somebody else paid, what was asked and its price, and neither who, when, in which words nor what
+        the dataset had spent by then.
     """
     unread = release.unread
     return {
         "quote": pack_quote(release.quote, adds=adds),
         "answer": base64.b64encode(release._answer.to_bytes()).decode(),
-        "receipt": release.receipt.to_dict(),
+        "receipt": _told(release.receipt, reader).to_dict(),
         "free": release.free,
         "bounds": list(release.bounds),
         "profile": pack(release.profile),
         "groups": pack(release.groups),
-        "unread": None if unread is None else _pack_unread(unread, adds),
+        "unread": None if unread is None else _pack_unread(unread, adds, reader),
         "own": pack(release._own),
         "counted": pack(release.counted),
         "first": pack(release.first),
     }
+
+
+def _told(receipt: Receipt, reader: str | None) -> Receipt:
+    """The receipt; of another's only what the answer itself tells."""
+    if alike(receipt.analyst or "") == alike(reader or ""):
+        return receipt
+    memo = {**receipt.memo, "words": ""}
+    return replace(receipt, analyst=None, time=_NEVER, totals={}, memo=memo, mac="")
 
 
 def unpack_release(
@@ -132,9 +146,11 @@ def unpack_release(
     return release
 
 
-def _pack_unread(unread: Unread, adds: bool) -> dict[str, Any]:
+def _pack_unread(unread: Unread, adds: bool, reader: str | None) -> dict[str, Any]:
     return {
-        "counts": {column: pack_release(one, adds=adds) for column, one in unread.counts.items()},
+        "counts": {
+            column: pack_release(one, adds=adds, reader=reader) for column, one in unread.counts.items()
+        },
         "by": {name: sorted(columns) for name, columns in unread.by.items()},
         "others": list(unread.others),
     }
