@@ -167,7 +167,7 @@ def releases(report: Report) -> None:
         with house.ledger as ledger:
             debits = [each.number for each in ledger.entries() if each.kind == "debit"]
             spent, sound = ledger.balance("t").spent, ledger.verify().ok
-    slow = _shown(report, f"{CLIENTS} clients", told)
+    slow = _shown(report, "new answers", told)
     unequal = {*debits} ^ {*told["receipts"]}
     errors = sum(count for status, count in told["statuses"].items() if status not in ("200", "402"))
     report.figure("releases answered", len(told["receipts"]), ">=", RELEASES)

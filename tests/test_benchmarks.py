@@ -16,6 +16,7 @@ from benchmarks import (
     scale_page,
     scale_tables,
     server,
+    server_page,
     synth,
     synth_marginals,
     synth_wide,
@@ -198,8 +199,12 @@ def test_without_tumult_its_figure_is_cited(few, monkeypatch, tmp_path):
     assert ("Tumult", False) in {(row["who"], row.get("installed")) for row in few.rows}
 
 
+def test_the_page_on_the_server_has_the_figures_of_the_results():
+    assert server_page.written(server_page.PAGE.read_text()) == server_page.PAGE.read_text()
+
+
 @pytest.mark.stats
-def test_a_server_under_load_is_measured(monkeypatch):
+def test_a_server_under_load_is_measured(monkeypatch, tmp_path):
     for name, few in {"CLIENTS": 4, "RELEASES": 30, "BEYOND": 10, "REREADS": 200, "TURNS": 3}.items():
         monkeypatch.setattr(server, name, few)
     report = Report("server")
@@ -211,3 +216,7 @@ def test_a_server_under_load_is_measured(monkeypatch):
     assert figures["charges without answers, or answers without"] == 0
     assert figures["free re-reads by the same text that were not"] == 0
     assert figures["free re-reads by receipt that were not"] == 0
+    report.write(tmp_path)
+    page = server_page.written(server_page.PAGE.read_text(), tmp_path)
+    for line in ("| new answers, two processes", "| free answers by receipt, one process", "| free answer |"):
+        assert line in page
