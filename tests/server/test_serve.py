@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from fractions import Fraction
 
 import httpx
 import psycopg
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 import server_transcripts
+import sfumato as sf
 import wire
 from commands import invoke
 from sfumato.cli import app
@@ -143,6 +145,20 @@ def test_the_transcripts_of_the_page_say_what_the_server_says(demo, where, kind)
     places = server_transcripts.Places(where, demo[-2], token(demo, "ada"))
     (block,) = server_transcripts.blocks(kind)
     assert server_transcripts.wrong_parts(block, places) == []
+
+
+@pytest.mark.slow
+def test_the_python_client_asks_by_the_same_token(demo, where):
+    with sf.connect(where, token=token(demo, "ada")) as session:
+        before = session.balance()
+        asked = session.table("visits").filter(sf.col("age") >= 30).group_by("ward").agg(n=sf.count())
+        release = asked.release(epsilon="0.2")
+        text = "SELECT ward, COUNT(*) AS n FROM visits WHERE age >= 30 GROUP BY ward"
+        assert session.sql(text).release(epsilon="0.2").table == release.table
+        assert before.remaining - session.balance().remaining == Fraction(1, 5)
+        assert {each.analyst for each in session.releases()} == {"ada"}
+    with pytest.raises(sf.errors.LoginFailed):
+        sf.connect(where, token=token(demo, "ada")[:-4] + "aaaa")
 
 
 @pytest.mark.slow
