@@ -88,6 +88,20 @@ def test_cursors_end_with_their_transaction_unless_they_are_held(connection: psy
     assert state_of(connection, "DECLARE c CURSOR FOR SELECT 1") == "25P01"
 
 
+def test_what_was_paid_stays_paid_when_it_is_closed_early_or_rolled_back(
+    connection: psycopg.Connection, steward: sf.Session
+) -> None:
+    before = spent(steward)
+    connection.execute(f"DECLARE c CURSOR FOR {DAYS.format(54)}")
+    connection.execute("CLOSE c")
+    assert spent(steward) == before + 0.5
+    first = connection.execute(DAYS.format(55)).fetchall()
+    connection.rollback()
+    assert spent(steward) == before + 1
+    assert connection.execute(DAYS.format(55)).fetchall() == first
+    assert spent(steward) == before + 1
+
+
 def test_statements_prepared_in_sql_are_asked_with_values(
     connection: psycopg.Connection, steward: sf.Session
 ) -> None:
