@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import LoginFailed, TooManyTries
-from sfumato.server.access import Tries
+from sfumato.server.access import Accounts, Tries
+from sfumato.server.access.accounts import FRESH
+from sfumato.server.access.tokens import draw
 
 
 class Clock:
@@ -103,3 +106,27 @@ def test_a_refusal_can_be_pickled():
     told = pickle.loads(pickle.dumps(TooManyTries(3.2)))
     assert (told.wait, str(told)) == (3.2, "Too many wrong logins: try again in 4 s.")
     assert isinstance(told, LoginFailed)
+
+
+def test_a_stranger_behind_the_same_proxy_does_not_keep_out_who_was_in():
+    now = [0.0]
+    with Accounts.open(None, ticks=lambda: now[0]) as accounts:
+        accounts.add("ada")
+        (known, info), (new, _) = accounts.issue("ada"), accounts.issue("ada")
+        assert accounts.check(known, address="127.0.0.1").name == "ada"
+        for _ in range(100):
+            with pytest.raises(LoginFailed):
+                accounts.check(draw()[1], address="127.0.0.1")
+        assert accounts.recent(known)
+        now[0] += FRESH
+        assert accounts.check(new, address="127.0.0.2").name == "ada"
+        for _ in range(3):
+            with contextlib.suppress(LoginFailed, TooManyTries):
+                accounts.check(draw()[1], address="127.0.0.1")
+        assert accounts.recent(known) is None
+        assert accounts.check(known, address="127.0.0.1").name == "ada"
+        with pytest.raises(TooManyTries):
+            accounts.check(draw()[1], address="127.0.0.1")
+        accounts.revoke(info.id)
+        with pytest.raises(TooManyTries):
+            accounts.check(known, address="127.0.0.1")

@@ -261,18 +261,20 @@ class Accounts:
 
         Raises:
             LoginFailed: if it is not valid.
-            TooManyTries: if too many from there were not, and this one was not checked lately.
+            TooManyTries: if too many from there were not, and this one never was: behind a proxy all clients
+                have one address, and a stranger there must not keep out those who are in.
         """
         given = text if isinstance(text, str) else ""
         digest, label = self._key.token(given), id_of(given)
         known = self._remembered(digest)
         if known is not None:
             return known
-        if address:
+        if address and digest not in self._checked:
             self.tries.admit(address, label)
         try:
             checked = self._looked_up(label, digest)
         except LoginFailed:
+            self._checked.pop(digest, None)
             if address:
                 self.tries.wrong(address, label)
             raise
