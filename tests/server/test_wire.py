@@ -345,7 +345,7 @@ def test_a_client_that_reads_nothing_is_let_go(steward: sf.Session, verifiers: d
         plain=True,
         message_seconds=0.5,
     )
-    long = b"SELECT repeat('x', 10000) FROM generate_series(1, 5000)\0"
+    long = b"SELECT repeat('x', 10000) FROM generate_series(1, 1500);" * 4 + b"\0"
     with wire.serving(made), connect(made, autocommit=True) as connection:
         raw = socket.socket(fileno=os.dup(connection.fileno()))
         raw.sendall(b"Q" + struct.pack(">I", len(long) + 4) + long)

@@ -203,6 +203,15 @@ def test_a_client_that_reads_nothing_does_not_fill_the_memory(open_front: Front)
     assert writer.most < 100_000
 
 
+def test_the_values_of_a_connection_are_bounded(open_front: Front) -> None:
+    asked = message(b"Q", text("BEGIN")) + message(b"P", text("a") + text("SELECT $1::text") + b"\0\0")
+    value = struct.pack(">hhi", 0, 1, 1_000_000) + b"x" * 1_000_000 + struct.pack(">h", 0)
+    bound = [message(b"B", text(f"p{number}") + text("a") + value) for number in range(18)]
+    sent = asyncio.run(talk(open_front, started() + asked + b"".join(bound)))
+    assert sent.count(b"2\0\0\0\4") == 16
+    assert "53400" in states(sent)
+
+
 def test_what_is_too_long_is_refused_before_it_is_read(open_front: Front) -> None:
     async def tries() -> list[bytes]:
         start = struct.pack(">I", messages.LARGEST_STARTUP + 1)

@@ -22,11 +22,15 @@ T = TypeVar("T")
 Work = Callable[[Callable[[], T]], Awaitable[T]]
 
 
+_MOST_BYTES = 1 << 24  # of the values of a connection's portals
+
+
 @dataclass(slots=True)
 class _Portal:
     prepared: Prepared
     values: list[Any]
     formats: tuple[int, ...]
+    size: int
     outcome: Outcome | None = None
     sent: int = 0
 
@@ -112,7 +116,11 @@ class Extended:
             raise WireError("08P01", f"The statement has {wanted} parameters; {given} values were given.")
         codes = _spread(message.formats, len(message.values))
         values = [decoded(*each) for each in zip(prepared.oids, codes, message.values, strict=True)]
-        self._portals[message.portal] = _Portal(prepared, values, message.results)
+        size = sum(len(value) for value in message.values if value is not None)
+        self._portals.pop(message.portal, None)
+        if size + sum(portal.size for portal in self._portals.values()) > _MOST_BYTES:
+            raise WireError("53400", f"Values may have {_MOST_BYTES:,} bytes in all.", hint="Close portals.")
+        self._portals[message.portal] = _Portal(prepared, values, message.results, size)
         return replies.BIND_COMPLETE
 
     async def _describe(self, message: Describe) -> bytes:
