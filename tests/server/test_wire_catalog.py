@@ -19,33 +19,34 @@ SECRET, NUMBER = "Zanzibar", 271828
 ASKER = Asker({"user": "ada", "current_user": "ada"}, {})
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> sf.PrivateTable:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def catalog(folder: Path) -> Iterator[Catalog]:
     rows = pa.table({"person": [NUMBER] * 3, "city": [SECRET] * 3, "cost": [float(NUMBER)] * 3})
-    pq.write_table(rows, tmp_path / "visits.parquet")
-    return sf.PrivateTable(
+    pq.write_table(rows, folder / "visits.parquet")
+    table = sf.PrivateTable(
         "visits",
-        source=str(tmp_path / "visits.parquet"),
+        source=str(folder / "visits.parquet"),
         unit=sf.PrivacyUnit("person", max_rows=1),
         schema={"city": sf.Text(), "cost": sf.Float(0, 100)},
     )
-
-
-@pytest.fixture
-def catalog(table: sf.PrivateTable) -> Iterator[Catalog]:
     made = Catalog("demo", [table], {"server_version": "16.0"})
     yield made
     made.close()
 
 
-def test_it_holds_nothing_of_the_rows_nor_where_they_are(catalog: Catalog, tmp_path: Path) -> None:
+def test_it_holds_nothing_of_the_rows_nor_where_they_are(catalog: Catalog, folder: Path) -> None:
     connection = catalog._connection
     names = connection.execute("SELECT schema_name, table_name FROM duckdb_tables()").fetchall()
     held = [connection.execute(f'SELECT * FROM {schema}."{name}"').fetchall() for schema, name in names]
     assert len(names) > 200
     text = repr(held)
     assert "visits" in text
-    for secret in (SECRET, str(NUMBER), str(tmp_path), "parquet"):
+    for secret in (SECRET, str(NUMBER), str(folder), "parquet"):
         assert secret not in text
 
 
@@ -62,10 +63,10 @@ def test_it_holds_nothing_of_the_rows_nor_where_they_are(catalog: Catalog, tmp_p
         "LOAD httpfs",
     ],
 )
-def test_its_doors_are_shut_for_whatever_text_gets_there(catalog: Catalog, tmp_path: Path, text: str) -> None:
+def test_its_doors_are_shut_for_whatever_text_gets_there(catalog: Catalog, folder: Path, text: str) -> None:
     with pytest.raises(duckdb.Error):
-        catalog._connection.execute(text.format(path=tmp_path / "visits.parquet"))
-    assert [path.name for path in tmp_path.iterdir()] == ["visits.parquet"]
+        catalog._connection.execute(text.format(path=folder / "visits.parquet"))
+    assert [path.name for path in folder.iterdir()] == ["visits.parquet"]
 
 
 @pytest.mark.parametrize(

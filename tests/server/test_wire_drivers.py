@@ -16,7 +16,7 @@ import sqlalchemy as sa
 import sfumato as sf
 from sfumato.server.wire import Front
 
-COUNT = "SELECT country, COUNT(*) AS n FROM visits GROUP BY country"
+COUNT = "SELECT country, COUNT(*) AS n FROM visits WHERE age < 92 GROUP BY country"
 DAYS = (
     "SELECT day, COUNT(*) AS n, AVG(age) AS a FROM visits "
     "WHERE age >= {} AND country = {} AND day < {} GROUP BY day"

@@ -113,20 +113,21 @@ def test_what_tools_send_is_answered_from_the_public_schema(
 
 
 QUESTIONS = [
-    'SELECT COUNT(*) AS "count" FROM "public"."visits"',
+    'SELECT COUNT(*) AS "count" FROM "public"."visits" WHERE "public"."visits"."age" < 93',
     'SELECT "public"."visits"."country" AS "country", COUNT(*) AS "count" FROM "public"."visits" '
-    'GROUP BY "public"."visits"."country" ORDER BY "public"."visits"."country" ASC',
+    'WHERE "public"."visits"."age" < 93 GROUP BY "public"."visits"."country" '
+    'ORDER BY "public"."visits"."country" ASC',
     """SELECT CAST(DATE_TRUNC('month', "public"."visits"."day") AS DATE) AS "day", """
     """AVG("public"."visits"."age") AS "avg" FROM "public"."visits" """
     """GROUP BY CAST(DATE_TRUNC('month', "public"."visits"."day") AS DATE) """
     """ORDER BY CAST(DATE_TRUNC('month', "public"."visits"."day") AS DATE) ASC""",
-    "SELECT country AS country, COUNT(*) AS count FROM public.visits GROUP BY country "
+    "SELECT country AS country, COUNT(*) AS count FROM public.visits WHERE age < 93 GROUP BY country "
     "ORDER BY count DESC LIMIT 1000",
     """SELECT DATE_TRUNC('day', day) AS __timestamp, AVG(age) AS "AVG(age)" FROM public.visits """
     """WHERE day >= TO_DATE('2024-01-01', 'YYYY-MM-DD') AND day < TO_DATE('2024-01-09', 'YYYY-MM-DD') """
     """GROUP BY DATE_TRUNC('day', day) ORDER BY "AVG(age)" DESC LIMIT 1000""",
     'select "rows"."country" as "country", count(*) as "a0" from "public"."visits" "rows" '
-    'group by "country" limit 1000001',
+    'where "rows"."age" < 93 group by "country" limit 1000001',
 ]
 """As Metabase, Superset and Power BI write them for a chart."""
 

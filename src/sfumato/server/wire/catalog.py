@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -118,12 +119,13 @@ def _size(value: Any) -> int:
 
 def _created(table: str, listed: Sequence[Mapping[str, Any]]) -> str:
     """The statements that make a table of the catalog, with its rows."""
-    columns = columns_of(table)
     name = f'{HOME}."{table.replace("information_schema.", "is_")}"'
-    listing = ", ".join(f'"{column}" {kind}' for column, kind in columns)
-    made = f"CREATE TABLE {name} ({listing})"
-    values = ", ".join(f"({', '.join(_literal(row.get(column)) for column, _ in columns)})" for row in listed)
-    return f"{made};\nINSERT INTO {name} VALUES {values}" if listed else made
+    listing = ", ".join(f'"{column}" {kind}' for column, kind in columns_of(table))
+    statements = [f"CREATE TABLE {name} ({listing})"]
+    for columns, alike in groupby(listed, key=tuple):  # a NULL that is not written is not parsed
+        values = ", ".join(f"({', '.join(map(_literal, row.values()))})" for row in alike)
+        statements.append(f"INSERT INTO {name} ({', '.join(columns)}) VALUES {values}")
+    return ";\n".join(statements)
 
 
 def _types() -> str:
