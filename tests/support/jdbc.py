@@ -46,9 +46,12 @@ def _fetch() -> None:
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise Missing(f"{INSTALLED} is not there, and apt-get cannot fetch it")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    fetched = subprocess.run(
-        ["apt-get", "download", PACKAGE], cwd=FOLDER, capture_output=True, timeout=60, check=False
-    )
+    try:
+        fetched = subprocess.run(
+            ["apt-get", "download", PACKAGE], cwd=FOLDER, capture_output=True, timeout=60, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Missing(f"apt-get took too long to download {PACKAGE}") from None
     packages = [path for path in sorted(FOLDER.glob("*.deb")) if path.name in KNOWN]
     if fetched.returncode or not packages:
         raise Missing(f"apt-get could not download {PACKAGE} in a version whose hash is known")
