@@ -1,8 +1,12 @@
 """The steward's acts over HTTP: who may, what is on record, and what cannot be done from afar."""
 
+import threading
+import time
+
 import pytest
 
 from served import SQL, Client, house
+from sfumato.engines import duckdb as engine
 from sfumato.server.access import Accounts, Role
 from sfumato.server.doors import http_front
 
@@ -35,6 +39,13 @@ class Place:
     @property
     def receipts(self):
         return list(self.house.ledger.entries())
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    ledger = str(tmp_path / "visits.ledger")
+    with house(ledger=ledger) as made, Accounts.open(ledger) as accounts:
+        yield Place(made, accounts)
 
 
 @pytest.fixture(scope="module")
@@ -247,3 +258,40 @@ def test_a_closed_budget_stays_closed(tmp_path):
         assert place("sam", "POST", "/api/datasets/visits/close", **WHY).json()["balance"]["open"] is False
         assert place("sam", "PUT", "/api/datasets/visits/budget", epsilon=20, **WHY).status_code == 403
         assert place("ada", "POST", "/api/release", sql=SQL, epsilon=1).status_code == 403
+
+
+def test_jobs_that_wait_when_their_account_is_removed_cost_nothing(fresh):
+    fresh.accounts.add("noa")
+    fresh.tokens["noa"] = fresh.accounts.issue("noa")[0]
+    reading, go, real = threading.Event(), threading.Event(), engine._fetched
+
+    def waiting(*arguments):
+        reading.set()
+        assert go.wait(60)
+        return real(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "_fetched", waiting)
+        for at in range(4):  # two run, and two wait
+            text = f"SELECT COUNT(*) AS n FROM visits WHERE amount > {at}"
+            asked = {"sql": text, "epsilon": "0.01"}
+            assert fresh("noa", "POST", "/api/jobs", **asked).status_code == 202
+        assert reading.wait(60)
+        assert fresh("sam", "DELETE", "/api/accounts/noa").status_code == 200
+        fresh.accounts.add("noa", Role.AUDITOR)  # who may see the jobs, and not pay
+        fresh.tokens["noa"] = fresh.accounts.issue("noa")[0]
+        go.set()
+        while any(job["state"] in ("waiting", "running") for job in fresh("noa", "GET", "/api/jobs").json()):
+            time.sleep(0.01)
+    states = [job["state"] for job in fresh("noa", "GET", "/api/jobs").json()]
+    assert (states.count("done"), states.count("failed")) == (2, 2)
+    paid = [each for each in fresh.receipts if each.analyst == "noa" and each.kind == "debit"]
+    assert len(paid) == 2
+
+
+def test_stewards_and_auditors_see_receipts_of_accounts(place):
+    kinds = [
+        {each["kind"] for each in place(who, "GET", "/api/receipts?most=1000").json()}
+        for who in ("sam", "eve", "ada")
+    ]
+    assert [("access" in each) for each in kinds] == [True, True, False]

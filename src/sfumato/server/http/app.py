@@ -83,7 +83,7 @@ def make_app(
     Books(house, run).add_to(app)
     Rereads(house, run).add_to(app)
     Sessions(house, run).add_to(app)
-    JobRoutes(house, run).add_to(app)
+    JobRoutes(house, run, None if accounts is None else accounts.named).add_to(app)
     Operations(house, ways.metrics, run).add_to(app)
     if accounts is not None:
         People(house, accounts, run).add_to(app)
@@ -181,10 +181,9 @@ class _Routes:
 
     def _receipts(self, who: Account, after: int) -> Iterator[Receipt]:
         """All of them for a steward and an auditor; of an analyst what they paid themselves."""
-        entries = self._house.session(who.name).ledger.entries(after=after)
         if who.may(Act.AUDIT):
-            return entries
-        own = alike(who.name)
+            return self._house.ledger.entries(after=after)
+        entries, own = self._house.session(who.name).ledger.entries(after=after), alike(who.name)
         return (each for each in entries if each.analyst is not None and alike(each.analyst) == own)
 
     def _declared(self, name: str) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from sfumato.server.access import Account, Act
 from sfumato.server.house import House
 from sfumato.server.http import failures
 from sfumato.server.http.answers import Given, released, wants_arrow
@@ -19,10 +22,17 @@ __all__ = ["JobRoutes"]
 
 
 class JobRoutes:
-    """Addresses of jobs; others' are not told from none."""
+    """Addresses of jobs; others' are not told from none.
 
-    def __init__(self, house: House, run: Threads) -> None:
-        self._house, self._run, self._repeats = house, run, Repeats()
+    Args:
+        house: What is asked.
+        run: How.
+        named: The account of a name, as it is when a job's turn comes: who was removed, or may no longer pay,
+            has no job begin any more. None: accounts last as long as the server.
+    """
+
+    def __init__(self, house: House, run: Threads, named: Callable[[str], Account] | None = None) -> None:
+        self._house, self._run, self._named, self._repeats = house, run, named, Repeats()
         self._jobs: Jobs[Given] = Jobs(failures.note, during=house.working, deadlines=run.deadlines)
         house.at_end(self._jobs.end)
 
@@ -48,11 +58,16 @@ class JobRoutes:
 
         await self._run(check)
         try:
-            job = self._jobs.begin(who.name, lambda: released(self._house, question, who.name), word=key)
+            job = self._jobs.begin(who.name, lambda: self._released(question, who.name), word=key)
         except TooManyJobs as error:
             return failures.refusal(429, "too_many_jobs", str(error), {"Retry-After": "5"})
         told = _told(job)
         return failures.answered(told, 202, {"Location": told["address"]})
+
+    def _released(self, question: Question, name: str) -> Given:
+        if self._named is not None:
+            self._named(name).needs(Act.SPEND)
+        return released(self._house, question, name)
 
     async def all(self, who: Who) -> Response:
         """Oldest first; those that ended long ago are gone."""
