@@ -129,7 +129,7 @@ def test_a_wrong_token_and_an_unknown_name_get_the_same_words(front: Front) -> N
         ("SELECT COUNT(*) FROM visits, pg_class", "42P01"),
         ("SELECT * FROM pg_catalog.pg_secrets", "42P01"),
         ("SELECT pg_read_file('/etc/passwd')", "42883"),
-        ("SELECT * FROM read_csv('/etc/passwd')", "0A000"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "42883"),
         ("SELECT getenv('HOME')", "42883"),
         ("SELEC 1", "42601"),
         ("SELECT 'not closed", "42601"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sfumato as sf
-from sfumato.server.wire import Front, messages
+from sfumato.server.wire import Front, kept, messages
 from sfumato.server.wire.connection import Connection
 from sfumato.server.wire.messages import ProtocolViolation
 
@@ -210,6 +210,110 @@ def test_the_values_of_a_connection_are_bounded(open_front: Front) -> None:
     sent = asyncio.run(talk(open_front, started() + asked + b"".join(bound)))
     assert sent.count(b"2\0\0\0\4") == 16
     assert "53400" in states(sent)
+
+
+COUNT = "SELECT country, COUNT(*) AS n FROM visits GROUP BY country"
+PRICED = message(b"Q", text("SET sfumato.epsilon = 0.0123"))
+
+
+def parsed(statement: str, *formats: int) -> bytes:
+    """A statement that is prepared and bound, its columns wanted in these formats."""
+    wanted = struct.pack(f">hhh{len(formats)}h", 0, 0, len(formats), *formats)
+    return message(b"P", text("") + text(statement) + b"\0\0") + message(b"B", text("") * 2 + wanted)
+
+
+def executed(most: int = 0) -> bytes:
+    return message(b"E", text("") + struct.pack(">i", most))
+
+
+class _Revoking(_Writer):
+    """Revokes a login once the first row was sent."""
+
+    revoked = False
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self.revoked |= data[:1] == b"D"
+
+    def check(self, login: object) -> None:
+        if self.revoked:
+            raise sf.errors.LoginFailed("This login is not valid.")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(parsed(COUNT) + executed(1) + executed(), id="portal"),
+        pytest.param(
+            message(b"Q", text(f"DECLARE c CURSOR FOR {COUNT}"))
+            + message(b"Q", text("FETCH 1 FROM c"))
+            + message(b"Q", text("FETCH ALL FROM c")),
+            id="cursor",
+        ),
+        pytest.param(
+            message(b"Q", text(f"DECLARE c CURSOR FOR {COUNT}"))
+            + parsed("FETCH ALL FROM c")
+            + executed(1)
+            + executed(),
+            id="portal of a cursor",
+        ),
+    ],
+)
+def test_a_revoked_login_reads_no_more_of_what_it_began_to_read(steward: sf.Session, asked: bytes) -> None:
+    writer = _Revoking()
+    front = Front(
+        lambda login, database: steward.as_analyst("ada"),
+        lambda user, address, binding: _Anyone(),
+        check=writer.check,
+        plain=True,
+    )
+    asyncio.run(talk(front, started() + PRICED + message(b"Q", text("BEGIN")) + asked, writer))
+    sent = answers(bytes(writer.sent))
+    assert [kind for kind, _ in sent].count(ord("D")) == 1
+    assert sent[-1][0] == ord("E")
+    assert b"SFATAL\0" in sent[-1][1]
+    assert b"not valid" in sent[-1][1]
+
+
+def test_a_failed_transaction_reads_no_more_of_its_portals(open_front: Front) -> None:
+    begun = PRICED + message(b"Q", text("BEGIN")) + parsed(COUNT) + executed(1)
+    wrong = message(b"E", text("none") + b"\0\0\0\0") + message(b"S", b"")
+    sent = asyncio.run(talk(open_front, started() + begun + wrong + executed()))
+    assert [kind for kind, _ in answers(sent)].count(ord("D")) == 1
+    assert states(sent) == {"34000", "25P02"}
+
+
+@pytest.mark.parametrize(
+    ("age", "statement", "formats"),
+    [(41, "{}", (0, 0, 0)), (42, "EXECUTE asked", (0, 0, 0)), (43, "{}", (1,) * 9)],
+)
+def test_formats_that_do_not_fit_are_refused_before_anything_is_paid(
+    open_front: Front, steward: sf.Session, age: int, statement: str, formats: tuple[int, ...]
+) -> None:
+    new = f"SELECT country, COUNT(*) AS n FROM visits WHERE age < {age} GROUP BY country"
+    statement, before = statement.format(new), steward.balance().remaining
+    begun = started() + PRICED + message(b"Q", text(f"PREPARE asked AS {new}"))
+    sent = asyncio.run(talk(open_front, begun + parsed(statement, *formats) + executed()))
+    assert states(sent) == {"08P01"}
+    assert steward.balance().remaining == before
+    assert not states(asyncio.run(talk(open_front, begun + parsed(statement, 0, 1) + executed())))
+    assert steward.balance().remaining < before
+
+
+def test_formats_say_nothing_where_there_are_no_columns(open_front: Front) -> None:
+    sent = asyncio.run(talk(open_front, started() + parsed("SET sfumato.epsilon = 0.1", 0, 1) + executed()))
+    assert not states(sent)
+
+
+def test_one_cursor_too_many_is_refused_before_it_is_paid(
+    open_front: Front, steward: sf.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "_MOST", 1)
+    before = steward.balance().remaining
+    first = message(b"Q", text("BEGIN; DECLARE a CURSOR FOR SELECT 1"))
+    second = message(b"Q", text("DECLARE b CURSOR FOR SELECT COUNT(*) FROM visits WHERE age < 44"))
+    assert states(asyncio.run(talk(open_front, started() + PRICED + first + second))) == {"53400"}
+    assert steward.balance().remaining == before
 
 
 def test_what_is_too_long_is_refused_before_it_is_read(open_front: Front) -> None:

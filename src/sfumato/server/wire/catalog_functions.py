@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from sfumato.server.wire.catalog_rows import HIDDEN, OWNER
 
-__all__ = ["HOME", "MACROS", "NAMED", "NATIVE"]
+__all__ = ["CLOCKS", "HOME", "MACROS", "NAMED", "NATIVE", "PARSED"]
 
 HOME = "cat"
 """The schema of DuckDB in which the tables and functions are."""
@@ -168,15 +168,31 @@ MACROS: Mapping[str, str] = {
 NATIVE = frozenset(
     {
         "abs", "any_value", "array_agg", "array_append", "array_cat", "array_contains",
-        "array_length", "bool_and", "bool_or", "cardinality", "cast", "ceil", "char_length",
-        "coalesce", "concat", "concat_ws", "count", "date_part", "date_trunc", "extract", "floor",
-        "format", "generate_series", "generate_subscripts", "greatest", "if", "initcap", "least",
+        "array_length", "avg", "bool_and", "bool_or", "cardinality", "cast", "ceil", "char_length",
+        "coalesce", "concat", "concat_ws", "count", "date_part", "date_trunc", "dense_rank", "extract",
+        "floor", "format", "generate_series", "generate_subscripts", "greatest", "if", "initcap", "least",
         "left", "length", "list_contains", "lower", "ltrim", "max", "md5", "min", "mod", "nullif",
-        "now", "position", "regexp_like", "regexp_matches", "regexp_replace", "repeat", "replace",
+        "position", "rank", "regexp_like", "regexp_matches", "regexp_replace", "repeat", "replace",
         "regexp_extract", "reverse", "right", "round", "row_number", "rpad", "lpad", "rtrim", "split_part",
         "starts_with", "string_agg", "string_to_array", "strpos", "str_position", "substr",
-        "substring", "sum", "to_char", "trim", "unnest", "upper", "current_timestamp",
-        "current_date", "case", "list_aggregate", "array_to_string", "posexplode", "explode",
+        "substring", "sum", "to_char", "trim", "unnest", "upper",
+        "case", "list_aggregate", "array_to_string", "posexplode", "explode",
     }
 )  # fmt: skip
 """Functions that DuckDB has by the same name and meaning."""
+
+PARSED = frozenset(
+    {
+        "and", "array", "array_concat", "array_size", "exists", "exploding_generate_series", "group_concat",
+        "logical_and", "logical_or", "or", "pad", "regexp_i_like", "time_to_str", "timestamp_trunc",
+        "array_contains_all", "array_overlaps", "pow", "power",
+    }
+)  # fmt: skip
+"""Operators, and functions of `NATIVE`, by the names that the parser has for them."""
+
+CLOCKS: Mapping[str, str] = {
+    "current_date": "DATE",
+    **dict.fromkeys(("current_timestamp", "localtimestamp", "now"), "TIMESTAMP"),
+    **dict.fromkeys(("clock_timestamp", "statement_timestamp", "transaction_timestamp"), "TIMESTAMP"),
+}
+"""Functions that tell the time, and the type of DuckDB in which they do."""

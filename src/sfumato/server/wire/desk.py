@@ -18,7 +18,7 @@ from sfumato.schema import ColumnType, Date, Enum, Int
 from sfumato.server.events import Event, Watch, nobody
 from sfumato.server.wire.catalog_tables import catalog_oids
 from sfumato.server.wire.copying import Layout, layout_of
-from sfumato.server.wire.kept import Cursor, Kept, Prepared, arguments, types_of
+from sfumato.server.wire.kept import Cursor, Kept, Prepared, arguments, check_room, types_of
 from sfumato.server.wire.replies import Field
 from sfumato.server.wire.rewriting import Asker, about_catalog, settings_in, tree_of
 from sfumato.server.wire.settings import shown_name
@@ -54,6 +54,7 @@ _PLAINLY = re.compile(
     r"""|(?<![\w."])TO_(?P<kind>DATE|TIMESTAMP)\((?P<day>'[-0-9:. T]{8,30}'),\s?'YYYY-MM-DD[^']{0,20}'\)""",
     re.DOTALL | re.IGNORECASE,
 )
+Fits = Callable[[Sequence[Field]], object]
 _EXPLAINING = re.compile(r"\s*EXPLAIN\b(?:\s+PRIVACY\b)?", re.IGNORECASE)
 
 
@@ -76,6 +77,10 @@ class Outcome:
     layout: Layout | None = None
     receipt: int | None = None
     free: bool = False
+
+
+def _fit(fields: Sequence[Field]) -> None:
+    """All columns can be sent as text."""
 
 
 class Desk:
@@ -137,7 +142,7 @@ class Desk:
         Raises:
             QueryRefused: as running it would.
         """
-        self._check_alive(statement)
+        self.check_alive(statement)
         if statement.kind == "explain":
             return _PLAN
         if statement.kind == "show":
@@ -164,8 +169,13 @@ class Desk:
         columns = parameter_columns(statement.text)
         return [self._likely.get(columns.get(n, ""), sample(oid)) for n, oid in enumerate(oids, start=1)]
 
-    def run(self, statement: Statement, values: Sequence[Any] = ()) -> Outcome:
+    def run(self, statement: Statement, values: Sequence[Any] = (), *, fits: Fits = _fit) -> Outcome:
         """Do what a statement says.
+
+        Args:
+            statement: The statement.
+            values: Of its parameters.
+            fits: Raises if the columns of an answer cannot be sent; asked before anything is paid.
 
         Raises:
             SfumatoError: as the session does.
@@ -173,7 +183,7 @@ class Desk:
         """
         begun, status, outcome = time.monotonic(), "00000", None
         try:
-            outcome = self._run(statement, values)
+            outcome = self._run(statement, values, fits)
             return outcome
         except Exception as error:
             status = fields_of(error)["C"]
@@ -192,11 +202,11 @@ class Desk:
                 )
             )
 
-    def _run(self, statement: Statement, values: Sequence[Any]) -> Outcome:
-        self._check_alive(statement)
+    def _run(self, statement: Statement, values: Sequence[Any], fits: Fits) -> Outcome:
+        self.check_alive(statement)
         match statement.kind:
             case "select":
-                return self._select(statement, values)
+                return self._select(statement, values, fits)
             case "explain":
                 return self._explained(self._asked(statement.text, values))
             case "show":
@@ -215,7 +225,7 @@ class Desk:
                     self.kept.close("")
                 self.kept.forget(statement.name)
             case "prepare" | "execute":
-                return self._prepared(statement)
+                return self._prepared(statement, fits)
             case "declare" | "fetch" | "move" | "close":
                 return self._cursor(statement, values)
             case "copy":
@@ -226,10 +236,10 @@ class Desk:
                 pass
         return Outcome(statement.tag)
 
-    def _prepared(self, statement: Statement) -> Outcome:
+    def _prepared(self, statement: Statement, fits: Fits) -> Outcome:
         if statement.kind == "execute":
             prepared = self.kept.prepared(statement.name)
-            return self._run(prepared.statement, arguments(statement.value or "", prepared.oids))
+            return self._run(prepared.statement, arguments(statement.value or "", prepared.oids), fits)
         inner = statements(statement.text)
         if len(inner) != 1 or inner[0].kind not in ("select", "explain"):
             raise WireError("42601", "PREPARE takes one SELECT.")
@@ -255,11 +265,17 @@ class Desk:
             raise WireError("25P01", "A cursor lasts as long as a transaction.", hint="Send BEGIN first.")
         if statement.name in self.kept.cursors:
             raise WireError("42P03", "There is a cursor of this name.")
+        check_room(self.kept.cursors)
         found = self._select(statement, values)
         self.kept.open(statement.name, Cursor(found.fields or [], found.rows, hold))
         return replace(found, tag=statement.tag, fields=None, rows=[])
 
-    def _check_alive(self, statement: Statement) -> None:
+    def check_alive(self, statement: Statement) -> None:
+        """Refuse what a transaction that failed does not take.
+
+        Raises:
+            WireError: if the statement is not its end.
+        """
         ends = statement.kind in ("commit", "rollback") or statement.tag == "ROLLBACK"
         if self.status == "E" and not ends:
             raise WireError(
@@ -300,7 +316,7 @@ class Desk:
         plain = _PLAINLY.sub(_said_plainly, text)
         return self._session.sql(plain, list(values) or None)
 
-    def _select(self, statement: Statement, values: Sequence[Any]) -> Outcome:
+    def _select(self, statement: Statement, values: Sequence[Any], fits: Fits = _fit) -> Outcome:
         tree = self._about_catalog(statement.text)
         if tree is not None:
             for name, value, local in settings_in(tree, values):
@@ -308,7 +324,7 @@ class Desk:
             fields, rows = self._catalog().ask(tree, self._asker(), values)
             return Outcome(f"SELECT {len(rows)}", fields, rows)
         query = self._asked(statement.text, values)
-        return self._explained(query) if query.explain else self._released(query)
+        return self._explained(query) if query.explain else self._released(query, fits)
 
     def _terms(self, query: Query) -> dict[str, Any]:
         """The price that the analyst named: that of the text goes before that of the settings."""
@@ -319,7 +335,7 @@ class Desk:
             "confidence": settings.confidence,
         }
 
-    def _released(self, query: Query) -> Outcome:
+    def _released(self, query: Query, fits: Fits) -> Outcome:
         settings = self.settings
         if settings.epsilon is None and not query.priced:
             quote = query.quote(**{**self._terms(query), "epsilon": _EXAMPLE})
@@ -330,6 +346,7 @@ class Desk:
                 hint=_HOW,
             )
         fields = answer_fields(query, intervals=settings.intervals)
+        fits(fields)
         release = query.release(**self._terms(query))
         table = answer_table(release, fields, settings.confidence, intervals=settings.intervals)
         rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -144,9 +144,14 @@ class Extended:
         if portal.prepared.statement.kind == "empty":
             yield replies.EMPTY_QUERY
             return
-        if portal.outcome is None:
+        statement, formats = portal.prepared.statement, portal.formats
+        if portal.outcome is not None:  # a login that was revoked meanwhile reads no more of it
+            await self._work(lambda: self._desk.check_alive(statement))
+        else:
             portal.outcome = await self._work(
-                lambda: self._desk.run(portal.prepared.statement, portal.values)
+                lambda: self._desk.run(
+                    statement, portal.values, fits=lambda fields: _spread(formats, len(fields))
+                )
             )
             for text in portal.outcome.notices:
                 yield notice(text)
@@ -156,11 +161,11 @@ class Extended:
                 yield part
             return
         fields = outcome.fields or []
-        formats = _spread(portal.formats, len(fields))
+        codes = _spread(formats, len(fields)) if fields else []
         end = len(outcome.rows) if not message.most else min(len(outcome.rows), portal.sent + message.most)
         begin, portal.sent = portal.sent, end
         for at in range(begin, end, 1000):
-            yield encoded_rows(fields, formats, outcome.rows[at : min(end, at + 1000)])
+            yield encoded_rows(fields, codes, outcome.rows[at : min(end, at + 1000)])
         if end < len(outcome.rows):
             yield replies.PORTAL_SUSPENDED
             return

@@ -5,6 +5,7 @@ Only names that are listed pass: tables of `catalog_tables`, and functions of `c
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 
 from sfumato._dataclasses import dataclass
-from sfumato.server.wire.catalog_functions import HOME, MACROS, NAMED, NATIVE
+from sfumato.server.wire.catalog_functions import CLOCKS, HOME, MACROS, NAMED, NATIVE, PARSED
 from sfumato.server.wire.catalog_tables import FUNCTIONS, is_listed
 from sfumato.server.wire.sqlstates import WireError
 
@@ -308,6 +309,8 @@ def _calls(asker: Asker) -> Change:
             node.replace(arguments[1])
         elif name in _NOTHING:
             node.replace(exp.null())
+        elif name in CLOCKS:
+            node.replace(_clock(CLOCKS[name]))
         elif name == "current_schemas":
             both = [_text("pg_catalog")] * node.sql().upper().endswith("TRUE)")
             node.replace(exp.array(*both, _text("public")))
@@ -319,6 +322,12 @@ def _calls(asker: Asker) -> Change:
             node.replace(_call(counted if counted in _MACROS else name, arguments))
 
     return change
+
+
+def _clock(kind: str) -> exp.Expr:
+    """The time of the server, in UTC."""
+    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    return exp.cast(_text(now.isoformat(sep=" ")), kind)
 
 
 def _name(node: exp.Expr) -> str:
@@ -383,13 +392,9 @@ def _parameters(values: Sequence[Any]) -> Change:
 
 def _check_functions(tree: exp.Expr) -> None:
     for node in tree.find_all(exp.Func):
-        if isinstance(node, exp.Anonymous):
-            name = str(node.this).lower()
-            if name not in NATIVE and name not in _MACROS:
-                raise WireError(
-                    "42883",
-                    f"There is no function {name[:60]!r} here.",
-                    hint="Ask the catalog with plain SQL.",
-                )
-        elif node.sql_name().lower().startswith(("read_", "parquet", "csv", "glob", "getvariable")):
-            raise WireError("0A000", "The catalog can be read, and nothing else.")
+        known = not isinstance(node, exp.Anonymous)
+        name = (node.sql_name() if known else str(node.this)).lower()
+        if name not in NATIVE and name not in (PARSED if known else _MACROS):
+            raise WireError(
+                "42883", f"There is no function {name[:60]!r} here.", hint="Ask the catalog with plain SQL."
+            )
