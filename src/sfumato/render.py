@@ -28,6 +28,7 @@ __all__ = [
     "plain_json",
     "shown",
     "text_table",
+    "visible",
     "with_bar",
     "without_password",
 ]
@@ -35,6 +36,7 @@ __all__ = [
 _GAP = "  "
 _BAR = re.compile(r"\S+ ± \S+|[≥≤] \S+|-?[\d,.]+ to -?[\d,.]+")  # as `with_bar` and `between` write them
 _LONGEST_NAME = 24  # of what is defined beside it
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _NARROWEST = 8  # a column of text is not cut below this
 _SPELLED = {
     "±": "+/-",
@@ -77,7 +79,12 @@ def is_text(value: str) -> bool:
 
 def is_visible(value: str) -> bool:
     """Whether a text has no control or format characters and no line breaks: what looks alike is alike."""
-    return not any(unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") for letter in value)
+    return not any(unicodedata.category(letter) in _INVISIBLE for letter in value)
+
+
+def visible(value: str) -> str:
+    """A text of somebody else's as one line, with a space for what moves a cursor or hides letters."""
+    return "".join(" " if unicodedata.category(letter) in _INVISIBLE else letter for letter in value)
 
 
 def shown(value: object, half_width: object = None) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import gzip
 import ipaddress
 import json
 import re
@@ -21,6 +22,7 @@ from cryptography.x509.oid import NameOID
 import sfumato as sf
 from served import SQL, house, known, started
 from sfumato.client import connection
+from sfumato.client.query import made_of
 from sfumato.errors import (
     AccessDenied,
     InvalidParameter,
@@ -30,7 +32,9 @@ from sfumato.errors import (
     TooManyTries,
     UnknownName,
 )
+from sfumato.render import is_visible
 from sfumato.server.http.app import make_app
+from sfumato.session.carried.values import unpack
 
 TOKEN = "token-of-ada"
 
@@ -168,6 +172,172 @@ def test_what_is_no_server_of_ours_is_said(status, body):
         pytest.raises(ServerUnreachable, match="no server of Sfumato"),
     ):
         sf.connect(other, token=TOKEN)
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eso it is\r\n"
+
+
+@pytest.mark.parametrize("body", [DEEP, b'{"error": %s}' % DEEP])
+@pytest.mark.parametrize("status", [200, 422])
+def test_a_document_that_is_nested_too_deeply_is_one_sentence(status, body):
+    with (
+        answering(saying(status, body)) as (other, _),
+        pytest.raises(ServerUnreachable, match="no server of Sfumato"),
+    ):
+        sf.connect(other, token=TOKEN)
+
+
+@pytest.mark.parametrize("depth", [400, 900, 2_000, 9_000])
+def test_a_value_that_is_nested_too_deeply_is_one_sentence(depth):
+    """How deep is too deep differs between parsing and reading, and between versions of Python."""
+    table = {"table": "t", "public": True, "schema": {}, "key": "", "version": "1", "listed": [[], "HERE"]}
+    document = {"version": sf.__version__, "analyst": "ada", "tables": [table], "windows": {}}
+    body = json.dumps(document).replace('"HERE"', "[" * depth + "]" * depth).encode()
+    with (
+        answering(saying(200, body)) as (other, _),
+        contextlib.suppress(sf.errors.SfumatoError),
+        sf.connect(other, token=TOKEN) as session,
+    ):
+        assert list(session.tables) == ["t"]
+
+
+def test_a_value_that_parses_and_is_too_deep_to_read_is_one_sentence():
+    value = []
+    for _ in range(9_000):
+        value = [value]
+    with pytest.raises(ServerUnreachable, match="cannot be read"):
+        made_of(value, lambda data, _: unpack(data), {})
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "identity, gzip", "x"])
+def test_a_compressed_answer_is_refused_and_not_unpacked(encoding):
+    asked = []
+
+    def respond(handler):
+        asked.append(handler.headers["accept-encoding"])
+        saying(200, gzip.compress(b" " * 100_000), **{"Content-Encoding": encoding})(handler)
+
+    with answering(respond) as (other, _), pytest.raises(ServerUnreachable, match="compressed"):
+        sf.connect(other, token=TOKEN)
+    assert asked == ["identity"]
+
+
+def test_an_answer_without_an_end_is_not_read_to_its_end(monkeypatch):
+    monkeypatch.setattr(connection, "MOST_BYTES_READ", 1_000_000)
+    sent = []
+
+    def respond(handler):
+        handler.send_response(200)
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            while len(sent) < 1_000:
+                sent.append(handler.wfile.write(b" " * 100_000))
+
+    with (
+        answering(respond) as (other, _),
+        pytest.raises(ServerUnreachable, match="more than 1,000,000 bytes"),
+    ):
+        sf.connect(other, token=TOKEN)
+    assert len(sent) < 1_000
+
+
+def test_an_answer_of_just_so_many_bytes_is_read(url, monkeypatch):
+    monkeypatch.setattr(connection, "MOST_BYTES_READ", 2)
+    with (
+        answering(saying(200, b"{}")) as (other, _),
+        pytest.raises(ServerUnreachable, match="no server of Sfumato"),
+    ):
+        sf.connect(other, token=TOKEN)
+    with pytest.raises(ServerUnreachable, match="more than 2 bytes"):
+        sf.connect(url, token=TOKEN)
+
+
+@pytest.mark.parametrize("code", ["query_refused", "access_denied", "deadline_passed", "new", ESCAPES])
+def test_what_a_server_says_does_not_reach_the_terminal_as_commands(code):
+    error = {"code": code, "message": ESCAPES, "reason": ESCAPES, "fix": ESCAPES}
+    body = json.dumps({"error": error}).encode()
+    with answering(saying(422, body)) as (other, _), pytest.raises(sf.errors.SfumatoError) as caught:
+        sf.connect(other, token=TOKEN)
+    assert "so it is" in str(caught.value)
+    assert is_visible(str(caught.value))
+    assert all(is_visible(part) for part in caught.value.args)
+
+
+def test_a_sentence_of_a_server_has_an_end():
+    body = json.dumps({"error": {"code": "error", "message": "x" * 1_000_000}}).encode()
+    with answering(saying(500, body)) as (other, _), pytest.raises(sf.errors.SfumatoError) as caught:
+        sf.connect(other, token=TOKEN)
+    assert len(str(caught.value)) == 10_000
+
+
+def test_the_version_of_a_server_is_shown_without_commands():
+    document = {"version": ESCAPES, "analyst": "ada", "tables": [], "windows": {}}
+    with (
+        answering(saying(200, json.dumps(document).encode())) as (other, _),
+        pytest.raises(ServerUnreachable, match="runs Sfumato") as caught,
+    ):
+        sf.connect(other, token=TOKEN)
+    assert is_visible(str(caught.value))
+
+
+@pytest.mark.parametrize("wait", ["1e999", "nan", "soon", "\xb2"])
+def test_a_time_to_wait_that_is_none_is_one_sentence(wait):
+    for code in ("too_many_tries", "too_many_requests"):
+        body = json.dumps({"error": {"code": code, "message": "Wait."}}).encode()
+        with (
+            answering(saying(429, body, **{"Retry-After": wait})) as (other, _),
+            pytest.raises(sf.errors.SfumatoError),
+        ):
+            sf.connect(other, token=TOKEN)
+
+
+def test_what_is_shown_of_a_servers_words_has_no_commands(url, monkeypatch):
+    with sf.connect(url, token=TOKEN) as session:
+        session.sql(SQL).release(epsilon="0.25")
+        honest = connection.Connection._read
+
+        def hostile(self, response, content, missing):
+            return spoilt(honest(self, response, content, missing))
+
+        monkeypatch.setattr(connection.Connection, "_read", hostile)
+        session.analyst = ESCAPES
+        shown = [
+            repr(session),
+            *str(session.balance()).split("\n"),
+            *map(repr, session.releases()),
+            *str(session.sql(SQL).quote(epsilon=1)).split("\n"),
+            repr(session.reread(session.releases()[0]).receipt),
+        ]
+    assert any("so it is" in text for text in shown)
+    assert all(map(is_visible, shown))
+
+
+def spoilt(document):
+    """The same with commands in whatever a server writes into it in words."""
+    if isinstance(document, list):
+        return [spoilt(one) for one in document]
+    if not isinstance(document, dict):
+        return document
+    named = {name: spoilt(one) for name, one in document.items()}
+    if "said" in named:
+        why, notes, *others, standing = named["said"]
+        named["said"] = [why + ESCAPES, [*notes, ESCAPES], *others, [*standing, [ESCAPES, ESCAPES]]]
+    for name in ("dataset", "accountant", "window"):
+        if isinstance(named.get(name), str):
+            named[name] += ESCAPES
+    return named
+
+
+def test_receipts_that_are_none_or_never_end_are_one_sentence(url, monkeypatch):
+    with sf.connect(url, token=TOKEN) as session:
+        for page in ([3], {"x": 1}, [{"kind": "debit"}], [{"kind": "x", "number": None}]):
+            monkeypatch.setattr(session.connection, "get", lambda *_, page=page, **__: page)
+            with pytest.raises(sf.errors.SfumatoError):
+                session.releases()
+        same = [{"kind": "limit", "number": 7}] * 1_000
+        monkeypatch.setattr(session.connection, "get", lambda *_, **__: same)
+        assert session.releases() == []
 
 
 def test_another_version_is_said():

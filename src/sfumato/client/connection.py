@@ -12,12 +12,16 @@ from typing import Any
 from sfumato import errors, random
 from sfumato.client.address import address_of, certified, is_plain, token_of
 from sfumato.errors import InvalidParameter, MissingExtra, ServerUnreachable, SfumatoError
+from sfumato.render import visible
 
-__all__ = ["Connection"]
+__all__ = ["MOST_BYTES_READ", "Connection"]
 
 _TRIES, _PAUSE, _PATIENCE = 3, 0.2, 30.0
 _CONNECT = 10.0
 _MOST_BYTES = 1 << 20  # that a server takes
+MOST_BYTES_READ = 1 << 28
+"""How long a server's answer may be, 256 MiB; what is longer is not read to its end."""
+_LONGEST = 10_000  # letters of what a server says of an error
 _CLASSES: Mapping[str, type[SfumatoError]] = {
     kind.code: kind for kind in (getattr(errors, name) for name in errors.__all__)
 }
@@ -39,6 +43,9 @@ class Connection:
 
     A request whose connection is lost is sent again, twice at most: a question has a word of its own
     (`Idempotency-Key`), and what was paid for it is given again, free. A server that says so is given time.
+
+    A server is not trusted with this process: compressed answers, longer ones than `MOST_BYTES_READ` and
+    documents that cannot be read are refused, and its messages have no control characters.
 
     Args:
         url: Where the server is.
@@ -76,7 +83,11 @@ class Connection:
         self._lost = httpx.RequestError
         self._late = httpx.TimeoutException
         self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+            headers={
+                "Authorization": f"Bearer {token}",
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+            },
             timeout=httpx.Timeout(timeout, connect=min(_CONNECT, timeout)),
             verify=verify,
             follow_redirects=False,
@@ -123,9 +134,10 @@ class Connection:
             headers = {"Content-Type": "application/json", "Idempotency-Key": random.token()}
         for attempt in range(_TRIES):
             try:
-                response = self._http.request(
+                with self._http.stream(
                     method, f"{self.address}{path}", params=asked, content=body, headers=headers
-                )
+                ) as response:
+                    content = self._content(response)
             except self._lost as error:
                 last = attempt == _TRIES - 1 or isinstance(error, self._late)
                 if last or _is_about_tls(error):
@@ -134,11 +146,32 @@ class Connection:
             except RuntimeError:
                 raise ServerUnreachable("This session is closed; connect again.") from None
             else:
-                wait = _asked_to_wait(response)
+                wait = _asked_to_wait(response, content)
                 if wait is None or attempt == _TRIES - 1:
-                    return self._read(response, missing)
+                    return self._read(response, content, missing)
                 time.sleep(wait)
         raise AssertionError
+
+    def _content(self, response: Any) -> bytes:
+        """The bytes of an answer as they came, none of them unpacked.
+
+        Raises:
+            ServerUnreachable: if it is compressed or too long.
+        """
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise ServerUnreachable(
+                f"{self.address} sends a compressed answer, which was not asked for: have what stands before "
+                "the server leave answers as they are."
+            )
+        content = bytearray()
+        for some in response.iter_raw():
+            content += some
+            if len(content) > MOST_BYTES_READ:
+                raise ServerUnreachable(
+                    f"{self.address} sends more than {MOST_BYTES_READ:,} bytes in one answer: check the URL, "
+                    "or ask for fewer groups."
+                )
+        return bytes(content)
 
     def _unreachable(self, error: Exception) -> ServerUnreachable:
         """One sentence; of the error's own text nothing, which may hold what was sent."""
@@ -157,7 +190,7 @@ class Connection:
             "ask the same again; an answer that was paid meanwhile is free."
         )
 
-    def _read(self, response: Any, missing: str) -> Any:
+    def _read(self, response: Any, content: bytes, missing: str) -> Any:
         status = response.status_code
         if status == 404 and missing:
             raise InvalidParameter(missing)
@@ -167,11 +200,11 @@ class Connection:
                 "server itself."
             )
         try:
-            document = response.json()
+            document = json.loads(content)
             refused = None if status < 400 else document["error"]
             if refused is not None:
                 error = _error(refused, response.headers.get("retry-after"))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise ServerUnreachable(
                 f"What answers at {self.address} is no server of Sfumato (status {status}): check the URL."
             ) from None
@@ -180,10 +213,10 @@ class Connection:
         return document
 
 
-def _asked_to_wait(response: Any) -> float | None:
+def _asked_to_wait(response: Any, content: bytes) -> float | None:
     """For how many seconds, by a server whose accounts may ask so often a second; nothing was done yet."""
     wait = response.headers.get("retry-after", "")
-    if response.status_code != 429 or not wait.isdigit() or errors.TooManyTries.code in response.text:
+    if response.status_code != 429 or not wait.isdecimal() or errors.TooManyTries.code.encode() in content:
         return None
     return float(wait) if float(wait) <= _PATIENCE else None
 
@@ -198,10 +231,17 @@ def _is_about_tls(error: BaseException | None) -> bool:
 
 def _error(refused: Mapping[str, Any], wait: str | None) -> SfumatoError:
     """The exception that the same call raises in process, with the same sentence."""
-    code, message = str(refused["code"]), str(refused["message"])
+    code, message = str(refused["code"]), _sentence(refused["message"])
     if code == errors.QueryRefused.code:
-        return errors.QueryRefused(str(refused.get("reason", message)), str(refused.get("fix", "")))
+        return errors.QueryRefused(
+            _sentence(refused.get("reason", message)), _sentence(refused.get("fix", ""))
+        )
     if code == errors.TooManyTries.code:
         return errors.TooManyTries(float(wait or 1))
     made: type[SfumatoError] = {**_CLASSES, **_OTHERS}.get(code, SfumatoError)
     return made(message)
+
+
+def _sentence(said: object) -> str:
+    """What a server says, as a terminal may show it."""
+    return visible(str(said)[:_LONGEST])

@@ -41,7 +41,7 @@ def made_of(document: Any, make: Callable[[Any, Mapping[str, Any]], T], tables: 
         return make(document, tables)
     except SfumatoError:
         raise
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
         raise ServerUnreachable(
             "What the server sent cannot be read: connect anew; an answer that was paid meanwhile is free."
         ) from None

@@ -21,8 +21,10 @@ from sfumato.numeric.exact import as_integer
 from sfumato.plan.expressions.names import NotAList, nearest, no_method
 from sfumato.plan.questions.nodes import Report
 from sfumato.plan.questions.paid_windows import windows_read
+from sfumato.render import visible
 from sfumato.schema import PrivateTable, Windows
 from sfumato.session.carried import version_here
+from sfumato.session.carried.answers import unpack_receipt
 from sfumato.session.carried.balances import unpack_balance
 from sfumato.session.carried.calls import Recorded
 from sfumato.session.carried.tables import unpack_tables
@@ -102,11 +104,13 @@ class RemoteSession(NotAList):
         if not isinstance(known, str):
             raise ServerUnreachable(f"What answers at {connection.address} is no server of Sfumato.")
         if known != version_here():
+            known = visible(known[:20])
             raise ServerUnreachable(
-                f"The server runs Sfumato {known[:20]}, and this is {version_here()}: install the same, "
-                f"pip install sfumato=={known[:20]}."
+                f"The server runs Sfumato {known}, and this is {version_here()}: install the same, "
+                f"pip install sfumato=={known}."
             )
-        self.analyst, self._windows = str(begun.get("analyst")), dict(begun.get("windows") or {})
+        self.analyst = str(begun.get("analyst"))
+        self._windows = made_of(begun.get("windows") or {}, lambda data, _: dict(data), {})
         self._begin(made_of(begun.get("tables"), lambda data, _: unpack_tables(data), {}))
 
     def _begin(self, tables: Mapping[str, Any]) -> None:
@@ -197,10 +201,11 @@ class RemoteSession(NotAList):
         found: list[Receipt] = []
         while size is None or len(found) < size:
             page = self.connection.get("/api/receipts", after=begin, most=_PAGE)
-            found += [Receipt.from_dict(one) for one in page if one["kind"] == "debit"]
-            if len(page) < _PAGE:
+            debits, last = made_of(page, _debits, {})
+            found += debits
+            if len(page) < _PAGE or last <= begin:
                 break
-            begin = page[-1]["number"]
+            begin = last
         return found[:size]
 
     def reread(self, receipt: int | Receipt) -> Release:
@@ -239,3 +244,9 @@ class RemoteSession(NotAList):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _debits(page: Any, _: Mapping[str, Any]) -> tuple[list[Receipt], int]:
+    """The receipts of a page that paid, and the number of its last."""
+    last = page[-1]["number"] if page else 0
+    return [unpack_receipt(one) for one in page if one["kind"] == "debit"], as_integer(last, "number")

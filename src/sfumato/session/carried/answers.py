@@ -15,13 +15,14 @@ from sfumato.ledger import Receipt
 from sfumato.ledger.names import alike
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quoting import Quote, make_quote
+from sfumato.render import visible
 from sfumato.schema import Bool
 from sfumato.session.carried.values import pack, unpack
 from sfumato.session.payload import Answer
 from sfumato.session.release import Release
 from sfumato.session.unreadable import Unread
 
-__all__ = ["pack_quote", "pack_release", "unpack_quote", "unpack_release"]
+__all__ = ["pack_quote", "pack_release", "unpack_quote", "unpack_receipt", "unpack_release"]
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _SAID = (
@@ -36,6 +37,8 @@ _SAID = (
     "standing",
 )
 """What a session adds to a quote, or says of it in words; all else follows from the plan and the terms."""
+
+_SENTENCES = ("why", "notes", "standing")
 
 
 def pack_quote(quote: Quote, *, adds: bool) -> dict[str, Any]:
@@ -62,6 +65,7 @@ def unpack_quote(data: Mapping[str, Any], tables: Mapping[str, Any]) -> Quote:
     """
     plan = Plan.of(unpack(data["report"]), tables)
     said = {name: unpack(value) for name, value in zip(_SAID, data["said"], strict=True)}
+    said |= {name: _in_sight(said[name]) for name in _SENTENCES}
     quote = replace(make_quote(plan, unpack(data["terms"]), adds=data["adds"]), **said)
     if _digest(quote) != data["check"]:
         raise ServerUnreachable(
@@ -69,6 +73,11 @@ def unpack_quote(data: Mapping[str, Any], tables: Mapping[str, Any]) -> Quote:
             "install the versions of Sfumato and its libraries that the server has."
         )
     return quote
+
+
+def _in_sight(said: Any) -> Any:
+    """Words of a server as a terminal may show them."""
+    return tuple(map(_in_sight, said)) if isinstance(said, tuple) else visible(said)
 
 
 def _digest(quote: Quote) -> str:
@@ -116,6 +125,16 @@ def _told(receipt: Receipt, reader: str | None) -> Receipt:
     return replace(receipt, analyst=None, time=_NEVER, totals={}, memo=memo, mac="")
 
 
+def unpack_receipt(data: Mapping[str, Any]) -> Receipt:
+    """A receipt of another machine's ledger, whose names a terminal may show.
+
+    Raises:
+        LedgerUnusable, LookupError or TypeError: if it is none.
+    """
+    names = {name: data[name] for name in ("dataset", "kind", "analyst") if data[name] is not None}
+    return Receipt.from_dict({**data, **{name: visible(text) for name, text in names.items()}})
+
+
 def unpack_release(
     data: Mapping[str, Any],
     tables: Mapping[str, Any],
@@ -133,7 +152,7 @@ def unpack_release(
     release = Release(
         quoted(data["quote"], tables),
         Answer.from_bytes(base64.b64decode(data["answer"])),
-        Receipt.from_dict(data["receipt"]),
+        unpack_receipt(data["receipt"]),
         free=data["free"],
         bounds=tuple(data["bounds"]),
         profile=unpack(data["profile"]),

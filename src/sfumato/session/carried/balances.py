@@ -8,6 +8,7 @@ from typing import Any
 
 from sfumato.ledger import Balance
 from sfumato.loss import PrivacyLoss
+from sfumato.render import visible
 from sfumato.session.carried.values import pack, unpack
 
 __all__ = ["pack_balance", "pack_losses", "unpack_balance"]
@@ -37,4 +38,6 @@ def unpack_balance(data: Mapping[str, Any], losses: Callable[[], list[Any]]) -> 
     def paid() -> list[tuple[PrivacyLoss, int]]:
         return [(PrivacyLoss.from_dict(loss), int(count)) for loss, count in losses()]
 
-    return Balance(**{name: unpack(value) for name, value in data.items()}, _losses=paid)
+    told = {name: unpack(value) for name, value in data.items()}
+    told |= {name: visible(text) for name, text in told.items() if isinstance(text, str)}
+    return Balance(**told, _losses=paid)
