@@ -296,6 +296,8 @@ def _formatted(pattern: str, values: list[exp.Expr]) -> exp.Expr:
 
 
 def _calls(asker: Asker) -> Change:
+    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)  # the same all over a question
+
     def change(node: exp.Expr) -> None:
         if isinstance(node, exp.Dot) and node.this.name.lower() in _SCHEMAS[1:]:
             node.replace(node.expression)
@@ -310,7 +312,7 @@ def _calls(asker: Asker) -> Change:
         elif name in _NOTHING:
             node.replace(exp.null())
         elif name in CLOCKS:
-            node.replace(_clock(CLOCKS[name]))
+            node.replace(exp.cast(_text(now.isoformat(sep=" ")), CLOCKS[name]))
         elif name == "current_schemas":
             both = [_text("pg_catalog")] * node.sql().upper().endswith("TRUE)")
             node.replace(exp.array(*both, _text("public")))
@@ -322,12 +324,6 @@ def _calls(asker: Asker) -> Change:
             node.replace(_call(counted if counted in _MACROS else name, arguments))
 
     return change
-
-
-def _clock(kind: str) -> exp.Expr:
-    """The time of the server, in UTC."""
-    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-    return exp.cast(_text(now.isoformat(sep=" ")), kind)
 
 
 def _name(node: exp.Expr) -> str:
