@@ -55,7 +55,6 @@ _PLAINLY = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 Fits = Callable[[Sequence[Field]], object]
-_EXPLAINING = re.compile(r"\s*EXPLAIN\b(?:\s+PRIVACY\b)?", re.IGNORECASE)
 
 
 def _said_plainly(match: re.Match[str]) -> str:
