@@ -20,7 +20,19 @@ MODULES = ("", *(".anonymity", ".attacks", ".audit", ".dossier", ".explain"))
 MODULES += (".games", ".ledger", ".local", ".session")
 # What is made to be handed on, or written as the call that makes it: no result to be read.
 PARTS = {
-    *("Agg", "Budget", "CharacterModel", "Col", "Engine", "Facts", "Filter", "Hierarchy", "Known", "Memo"),
+    *(
+        "Agg",
+        "Budget",
+        "CharacterModel",
+        "Col",
+        "Engine",
+        "Facts",
+        "Filter",
+        "Hierarchy",
+        "Known",
+        "Mark",
+        "Memo",
+    ),
     *(
         "Median",
         "NearestRecords",
