@@ -97,6 +97,8 @@ def test_the_unit_runs_a_command_that_exists():
 def test_the_image_runs_a_command_that_exists():
     lines = [line for line in IMAGE.read_text().splitlines() if line and not line.startswith("#")]
     words = dict(line.split(" ", 1) for line in lines)
+    copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
+    assert {*copied} == {"pyproject.toml", "README.md", "LICENSE", "src"}, "no data that lies beside them"
     known = "FROM RUN COPY USER WORKDIR VOLUME EXPOSE STOPSIGNAL HEALTHCHECK ENTRYPOINT CMD"
     assert set(words) <= set(known.split())
     assert words["USER"] == "sfumato"

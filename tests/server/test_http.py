@@ -5,7 +5,9 @@ import json
 import pyarrow as pa
 import pytest
 
-from served import SECRET, SQL, client_of, house
+from served import SECRET, SQL, Client, client_of, house
+from sfumato.errors import LedgerUnusable
+from sfumato.server.http.app import make_app
 
 PATHS = ["/api", "/api/", "/api/me", "/api/datasets", "/api/nothing", "/api/openapi.json", "/api//datasets"]
 
@@ -241,3 +243,14 @@ def test_the_document_of_the_api_lists_every_address(ask):
     found = ask("GET", "/api/openapi.json").json()
     assert {"/health", "/api/release", "/api/receipts/{number}"} <= set(found["paths"])
     assert "epsilon" in found["components"]["schemas"]["Question"]["properties"]
+
+
+def test_accounts_that_cannot_be_read_are_one_document():
+    def known(token, address):
+        raise LedgerUnusable("The ledger /srv/secret.ledger cannot be used.")
+
+    with house() as made:
+        found = Client(make_app(made, known))("GET", "/api/datasets")
+    assert (found.status_code, found.json()["error"]["code"]) == (503, "unready")
+    assert "secret" not in found.text
+    assert found.headers["x-content-type-options"] == "nosniff"

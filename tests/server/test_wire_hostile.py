@@ -350,6 +350,7 @@ from sfumato.server.wire.desk import _PLAINLY
 from sfumato.server.wire.rewriting import tree_of
 from sfumato.server.wire.shapes import parameter_oids
 from sfumato.server.wire.statements import statements
+from sfumato.server.wire.types import decoded
 
 blanks = " " * 99_000
 heads = ["", "SET x", "SHOW x", "FETCH", "MOVE", "CLOSE x", "PREPARE x", "PREPARE x (", "EXECUTE x"]
@@ -363,6 +364,12 @@ for text in texts:
     except Exception as error:
         assert type(error).__name__ in ("WireError", "QueryRefused"), error
     tree_of(text), parameter_oids(text, (), {}), _PLAINLY.sub("", text)
+for oid in (1082, 1083, 1114, 1184, 20, 700, 701, 1700, 16, 1182, 1115):
+    for value in ("2024-02-01" + " " * 900_000 + "x", "1" * 900_000, "1," * 400_000, " " * 900_000):
+        try:
+            decoded(oid, 0, value.encode())
+        except Exception as error:
+            assert type(error).__name__ == "WireError", error
 try:
     statements("SELECT 1 --" + "x" * 100_000)
 except Exception as error:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from sfumato.errors import AccessDenied, TooManyTries
 from sfumato.server.access import Account
 from sfumato.server.crowds import Rates, TooFast
-from sfumato.server.http.failures import refusal
+from sfumato.server.http.failures import note, refusal
 
 __all__ = ["ASKER", "HEADERS", "App", "Guard", "Known", "Receive", "Scope", "Send"]
 
@@ -134,6 +134,9 @@ class Guard:
             return refusal(429, error.code, str(error), wait)
         except AccessDenied as error:
             return _unknown(str(error))
+        except Exception as error:  # the accounts cannot be read: whose token it is stays open
+            note(error)
+            return refusal(503, "unready", "Tokens cannot be checked now: ask again in a moment.", _CLOSE)
         scope.setdefault("state", {})[ASKER] = asker
         try:
             self._rates.admit(asker.name)

@@ -33,11 +33,17 @@ __all__ = [
 BOOL, BYTEA, NAME, INT8, INT2, INT4, TEXT, OID = 16, 17, 19, 20, 21, 23, 25, 26
 FLOAT4, FLOAT8, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, NUMERIC = 700, 701, 1082, 1083, 1114, 1184, 1700
 _TEXTS = frozenset({18, NAME, TEXT, 705, 1042, 1043, 114, 3802})
+_TIMES: dict[int, Callable[[str], Any]] = {
+    DATE: datetime.date.fromisoformat,
+    TIME: datetime.time.fromisoformat,
+    TIMESTAMP: datetime.datetime.fromisoformat,
+    TIMESTAMPTZ: datetime.datetime.fromisoformat,
+}
 _ZONE = re.compile(r"\s+([-+][0-9:]+|Z)$")  # "2024-02-01 +00", as drivers write dates
 _EPOCH_DAY = datetime.date(2000, 1, 1).toordinal()
 _EPOCH = datetime.datetime(2000, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
-_MOST, _LONGEST = 2**63, 1000
+_MOST, _LONGEST, _LONGEST_TIME = 2**63, 1000, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +252,10 @@ def _from_text(oid: int, text: str) -> Any:
         return {"t": True, "f": False, "1": True, "0": False, "y": True, "n": False, "o": text == "on"}[
             text.strip().lower()[:1]
         ]
-    if oid == DATE:
-        return datetime.date.fromisoformat(_ZONE.sub("", text.strip()))
-    if oid in (TIMESTAMP, TIMESTAMPTZ):
-        return datetime.datetime.fromisoformat(_ZONE.sub(r"\1", text.strip()))
-    if oid == TIME:
-        return datetime.time.fromisoformat(_ZONE.sub(r"\1", text.strip()))
+    if oid in _TIMES:
+        if len(text) > _LONGEST_TIME:
+            raise ValueError
+        return _TIMES[oid](_ZONE.sub("" if oid == DATE else r"\1", text.strip()))
     if oid in _ELEMENTS:
         inner = text.strip()[1:-1]
         return [_from_text(_ELEMENTS[oid], part.strip('"')) for part in inner.split(",")] if inner else []
