@@ -80,7 +80,7 @@ def test_psql_pays_what_it_sets_and_reads_again_for_free(front: Front, steward: 
     assert done.stdout.count(" FR ") == 2
     assert "Paid epsilon 0.25" in done.stderr
     assert "free" in done.stderr
-    assert spent(steward) == before + 0.25
+    assert spent(steward) - before == pytest.approx(0.25)
 
 
 @needs_psql
@@ -196,7 +196,7 @@ def test_the_price_of_googlesql_s_clause_goes_before_the_setting(front: Front, s
             "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.125, privacy_unit_column = user_id) "
             "COUNT(*) AS c FROM visits WHERE age > 77"
         )
-    assert spent(steward) == before + 0.125
+    assert spent(steward) - before == pytest.approx(0.125)
 
 
 def test_a_transaction_that_is_rolled_back_forgets_its_price(front: Front) -> None:
@@ -262,7 +262,7 @@ def test_a_cancelled_read_is_charged_and_said(
         client.send_signal(signal.SIGINT)  # it sends a request to cancel, as on Ctrl-C
         _, wrong = client.communicate(timeout=30)
     assert "ERROR:  The read was interrupted; the price stays paid." in wrong
-    assert spent(steward) == before + 0.5
+    assert spent(steward) - before == pytest.approx(0.5)
 
 
 def test_a_wrong_key_cancels_nothing(front: Front) -> None:

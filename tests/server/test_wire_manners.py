@@ -52,7 +52,7 @@ def test_a_server_side_cursor_reads_one_answer_in_parts(
         cursor.scroll(1, mode="absolute")
         assert cursor.fetchmany(2) == rows[1:3]
     assert len(rows) == 31
-    assert spent(steward) == before + 0.5
+    assert spent(steward) - before == pytest.approx(0.5)
 
 
 def test_fetch_and_move_go_where_they_are_told(connection: psycopg.Connection) -> None:
@@ -94,12 +94,12 @@ def test_what_was_paid_stays_paid_when_it_is_closed_early_or_rolled_back(
     before = spent(steward)
     connection.execute(f"DECLARE c CURSOR FOR {DAYS.format(54)}")
     connection.execute("CLOSE c")
-    assert spent(steward) == before + 0.5
+    assert spent(steward) - before == pytest.approx(0.5)
     first = connection.execute(DAYS.format(55)).fetchall()
     connection.rollback()
-    assert spent(steward) == before + 1
+    assert spent(steward) - before == pytest.approx(1)
     assert connection.execute(DAYS.format(55)).fetchall() == first
-    assert spent(steward) == before + 1
+    assert spent(steward) - before == pytest.approx(1)
 
 
 def test_statements_prepared_in_sql_are_asked_with_values(
@@ -112,7 +112,7 @@ def test_statements_prepared_in_sql_are_asked_with_values(
     assert spent(steward) == before
     first = connection.execute("EXECUTE ask (49, 'FR')").fetchone()
     assert connection.execute("EXECUTE ask(49, 'FR')").fetchone() == first
-    assert spent(steward) == before + 0.5
+    assert spent(steward) - before == pytest.approx(0.5)
     connection.execute("PREPARE find AS SELECT relname FROM pg_class WHERE relname = $1")
     assert connection.execute("EXECUTE find ('visits')").fetchall() == [("visits",)]
     connection.execute("DEALLOCATE ask")
@@ -138,7 +138,7 @@ def test_a_copy_of_an_answer_is_paid_like_the_answer(
     with connection.cursor().copy(f"COPY ({asked}) TO STDOUT") as copy:
         copy.set_types(["text", "int8"])
         assert sorted(copy.rows()) == sorted((row["country"], int(row["n"])) for row in rows)
-    assert spent(steward) == before + 0.5
+    assert spent(steward) - before == pytest.approx(0.5)
 
 
 def test_copies_of_texts_are_quoted(connection: psycopg.Connection) -> None:
