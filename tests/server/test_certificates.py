@@ -3,10 +3,12 @@
 import configparser
 import datetime
 import json
+import multiprocessing
 import shlex
 import ssl
 import stat
 import subprocess
+import threading
 from pathlib import Path
 
 import httpx
@@ -38,6 +40,58 @@ def test_a_certificate_is_made_once_and_anew_where_it_does_not_serve(tmp_path, m
     monkeypatch.undo()
     (tmp_path / "state" / "self-signed.key").write_text("no key")
     assert tls_context(*certificates.self_signed(tmp_path / "state", "0.0.0.0"))
+
+
+def start(folder, hosts, barrier, told):
+    """In a process of its own: as many starts as there are hosts, each at once with those of the others."""
+    for number, host in enumerate(hosts):
+        barrier.wait(60)
+        files = certificates.self_signed(folder / str(number), host)
+        try:
+            tls_context(*files)
+        except InvalidParameter as wrong:
+            told.put(str(wrong))
+        else:
+            told.put(host)
+
+
+def test_starts_at_once_share_a_pair_that_belongs_together(tmp_path):
+    """Also those at different addresses, whose certificate is made anew while the other one reads it."""
+    spawn, rounds = multiprocessing.get_context("spawn"), 20
+    barrier, told = spawn.Barrier(2), spawn.Queue()
+    ways = [["192.0.2.6"] * rounds, ["192.0.2.6", "192.0.2.7"] * (rounds // 2)]
+    both = [spawn.Process(target=start, args=(tmp_path, hosts, barrier, told)) for hosts in ways]
+    for process in both:
+        process.start()
+    found = [told.get(timeout=120) for _ in range(2 * rounds)]
+    for process in both:
+        process.join(60)
+    assert sorted(found) == sorted(ways[0] + ways[1])
+    for number, host in enumerate(ways[1]):
+        made = x509.load_pem_x509_certificate((tmp_path / str(number) / "self-signed.pem").read_bytes())
+        names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert {"192.0.2.6", host} <= {str(each) for each in names.get_values_for_type(x509.IPAddress)}
+        left = sorted(path.name for path in (tmp_path / str(number)).iterdir())
+        assert left == ["self-signed.key", "self-signed.lock", "self-signed.pem"]
+
+
+def test_starts_at_one_address_at_once_show_one_fingerprint(tmp_path):
+    shown, barrier = [], threading.Barrier(4)
+
+    def begin():
+        barrier.wait(60)
+        shown.append(certificates.fingerprint(certificates.self_signed(tmp_path, "127.0.0.1")[0]))
+
+    for _ in range(10):
+        for path in tmp_path.iterdir():
+            path.unlink()
+        threads = [threading.Thread(target=begin) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({*shown}) == 1
+        shown.clear()
 
 
 def test_where_no_certificate_can_be_written_that_is_said(tmp_path):

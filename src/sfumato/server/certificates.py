@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sfumato._files import write_whole
 from sfumato.errors import InvalidParameter
+from sfumato.ledger.files import locked, replace_file
 from sfumato.random import salt
 
 __all__ = ["fingerprint", "self_signed"]
@@ -26,6 +26,10 @@ _VALID, _LEFT = timedelta(days=365), timedelta(days=7)
 def self_signed(folder: Path, host: str) -> tuple[Path, Path]:
     """A certificate for this machine and its key: those of the folder while they last, or new ones.
 
+    One process at a time looks and writes, so that those that begin together have the same. For a name that
+    is not in the certificate it is made anew with the same key, for all names so far: whoever reads the two
+    files meanwhile has two that belong together.
+
     Args:
         folder: Where they are kept, the key for this account's eyes alone.
         host: Where the server listens.
@@ -34,16 +38,25 @@ def self_signed(folder: Path, host: str) -> tuple[Path, Path]:
         InvalidParameter: if they cannot be written.
     """
     paths = folder / "self-signed.pem", folder / "self-signed.key"
-    names = _names(host)
-    if not _serves(*paths, names):
-        key = ec.generate_private_key(ec.SECP256R1())
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _write_secret(paths[1], _pem(key))
-            write_whole(paths[0], _made(key, names).public_bytes(serialization.Encoding.PEM))
-        except OSError:
-            raise InvalidParameter(f"A certificate cannot be written to {folder}.") from None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / "self-signed"):
+            _made_to_serve(*paths, _names(host))
+    except OSError:
+        raise InvalidParameter(f"A certificate cannot be written to {folder}.") from None
     return paths
+
+
+def _made_to_serve(certificate: Path, key: Path, names: list[x509.GeneralName]) -> None:
+    """Writes what is missing for these names, if anything is."""
+    secret, known = _kept(certificate, key)
+    if secret is not None and {*names} <= {*known}:
+        return
+    if secret is None:
+        secret = ec.generate_private_key(ec.SECP256R1())
+        replace_file(key, _pem(secret))
+    both = list(dict.fromkeys([*known, *names]))
+    write_whole(certificate, _made(secret, both).public_bytes(serialization.Encoding.PEM))
 
 
 def fingerprint(certificate: Path) -> str:
@@ -67,16 +80,16 @@ def _names(host: str) -> list[x509.GeneralName]:
     return found
 
 
-def _serves(certificate: Path, key: Path, names: list[x509.GeneralName]) -> bool:
-    """Whether there are both, for a while yet, for these names."""
-    with suppress(OSError, ValueError, x509.ExtensionNotFound):
+def _kept(certificate: Path, key: Path) -> tuple[ec.EllipticCurvePrivateKey | None, list[x509.GeneralName]]:
+    """The key, and the names of its certificate, if there are both, for a while yet; else None and none."""
+    with suppress(OSError, ValueError, TypeError, x509.ExtensionNotFound):
         found = x509.load_pem_x509_certificate(certificate.read_bytes())
         secret = serialization.load_pem_private_key(key.read_bytes(), None)
         own = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        belongs = secret.public_key() == found.public_key()
         lasts = found.not_valid_after_utc - _LEFT > datetime.now(UTC)
-        return belongs and lasts and {*names} <= {*own}
-    return False
+        if isinstance(secret, ec.EllipticCurvePrivateKey) and lasts:
+            return (secret, list(own)) if secret.public_key() == found.public_key() else (None, [])
+    return None, []
 
 
 def _made(key: ec.EllipticCurvePrivateKey, names: list[x509.GeneralName]) -> x509.Certificate:
@@ -101,9 +114,3 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-
-
-def _write_secret(path: Path, content: bytes) -> None:
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-        file.write(content)

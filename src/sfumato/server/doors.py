@@ -21,6 +21,7 @@ from sfumato.session import Session
 
 __all__ = ["http_front", "started", "wire_front"]
 
+_SIGNED = "signed"  # what wrong tries with signed tokens are counted by; no id of a token has six letters
 _WORKERS, _WORKERS_KEPT = 8, 32  # statements at once; those that are kept to a deadline mostly wait
 
 
@@ -31,11 +32,10 @@ def http_front(house: House, accounts: Accounts, ways: Ways | None = None) -> Ap
     def known(token: str, address: str) -> Account:
         if issuer is None or not is_signed(token):
             return accounts.check(token, address=address)
-        accounts.tries.admit(address)
-        try:
+        try:  # nobody guesses a signature: one that holds is never kept out by others' wrong tries
             return accounts.named(issuer.name_of(token))
         except LoginFailed:
-            accounts.tries.wrong(address)
+            accounts.tries.refuse(address, _SIGNED)
             raise
 
     return make_app(house, known, accounts=accounts, ways=ways)

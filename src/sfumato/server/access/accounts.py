@@ -15,6 +15,7 @@ from sfumato.errors import InvalidParameter, LedgerTampered, LoginFailed
 from sfumato.ledger.names import new_name
 from sfumato.random import salt
 from sfumato.server.access.login import Login
+from sfumato.server.access.remembered import Checked, Remembered
 from sfumato.server.access.roles import Account, Role
 from sfumato.server.access.scram import ITERATIONS, Exchange, ScramKeys, ScramVerifier, refused
 from sfumato.server.access.tables import AccountRow, Tables, TokenRow, opened
@@ -25,7 +26,6 @@ __all__ = ["FRESH", "LIVE_TOKENS", "Accounts", "Listed", "TokenInfo", "Witness"]
 
 FRESH = 2.0  # seconds for which a token that was checked is believed without another look
 LIVE_TOKENS = 8  # of an account, at most; all are tried at a login
-_CACHED = 10_000  # tokens that are remembered as checked
 _DEFAULT, _SHORTEST, _LONGEST = timedelta(days=90), timedelta(seconds=1), timedelta(days=3660)
 
 
@@ -70,15 +70,6 @@ class Listed:
     tokens: tuple[TokenInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """That a token was live at a time."""
-
-    account: Account
-    expires: int
-    until: float
-
-
 class Accounts:
     """Accounts and tokens, kept beside a ledger; several processes may have them open.
 
@@ -92,7 +83,7 @@ class Accounts:
     ) -> None:
         self._tables, self._key = tables, key
         self._clock, self._ticks = clock, ticks
-        self._checked: dict[bytes | str, _Checked] = {}  # by keyed hash, and by id
+        self._checked = Remembered(clock=clock, ticks=ticks)
         nobody, hidden = person(""), salt(32)
         self._nothing = (
             TokenRow("", nobody, 0, 0, None, hidden, hidden, hidden, hidden),
@@ -202,7 +193,7 @@ class Accounts:
                 row = replace(row, revoked=int(self._clock()))
                 self._tables.revoke(row.id, int(self._clock()))
                 _tell(witness, account, row.id)
-        self._checked.clear()
+        self._checked.forget(lambda checked: checked.token == row.id)
         return _info(row, account.name)
 
     def remove(self, name: str, *, witness: Witness | None = None) -> str:
@@ -218,7 +209,8 @@ class Accounts:
             for row in rows or [self._named(name)]:
                 self._tables.remove(row.person)
                 _tell(witness, row)
-        self._checked.clear()
+        removed = {row.person for row in rows}
+        self._checked.forget(lambda checked: checked.person in removed)
         return rows[0].name
 
     def list(self) -> tuple[Listed, ...]:
@@ -261,28 +253,31 @@ class Accounts:
 
         Raises:
             LoginFailed: if it is not valid.
-            TooManyTries: if too many from there were not, and this one never was: behind a proxy all clients
-                have one address, and a stranger there must not keep out those who are in.
+            TooManyTries: if it is not, and too many from there were not. Behind a proxy all clients have one
+                address, and a stranger there must not keep out the others: one that is valid is kept out only
+                by wrong tries with its own id, and not if this process has found it valid before.
         """
         given = text if isinstance(text, str) else ""
         digest, label = self._key.token(given), id_of(given)
-        known = self._remembered(digest)
+        known = self._checked.fresh(digest)
         if known is not None:
             return known
         if address and digest not in self._checked:
-            self.tries.admit(address, label)
+            self.tries.admit_name(address, label)
+        begun, found = self._ticks(), self._found(label)
         try:
-            checked = self._looked_up(label, digest)
+            checked = self._live(found, digest, begun)
         except LoginFailed:
-            self._checked.pop(digest, None)
+            self._checked.drop(digest)
             if address:
-                self.tries.wrong(address, label)
+                self.tries.refuse(address, label, known=found is not None)
             raise
-        return self._remember(digest, checked)
+        self._checked.keep(label, checked)
+        return self._checked.keep(digest, checked)
 
     def recent(self, text: str) -> Account | None:
         """Whose token this is, if `check` found it valid within `FRESH` seconds; asks no database."""
-        return self._remembered(self._key.token(text))
+        return self._checked.fresh(self._key.token(text))
 
     def named(self, name: str) -> Account:
         """The account with just this name, whom somebody else vouches for.
@@ -301,11 +296,15 @@ class Accounts:
         Raises:
             LoginFailed: if it was revoked or has expired since.
         """
-        known = self._remembered(id)
+        known = self._checked.fresh(id)
         if known is not None:
             return known
-        checked = self._looked_up(id, None)
-        return self._remember(id, checked)
+        begun = self._ticks()
+        return self._checked.keep(id, self._live(self._found(id), None, begun))
+
+    def was_current(self, id: str) -> bool:
+        """Whether this process has found the token with this id valid before."""
+        return id in self._checked
 
     def verifier(self, login: str, *, address: str = "") -> ScramVerifier:
         """What a SCRAM login by a name is held against: any live token of the account is its password.
@@ -331,40 +330,32 @@ class Accounts:
     def login(self, name: str, *, address: str = "", binding: bytes | None = None) -> Login:
         """A SCRAM login by a name, with wrong ones counted.
 
-        Raises:
-            TooManyTries: if too many logins by this name from this address were wrong.
+        Where too many by this name from this address were wrong, it still goes to its end, and succeeds only
+        with a token that this process has found valid before: a stranger who shares the address of somebody,
+        and knows their name, must not keep them out. All others are told to wait.
         """
-        return Login(self, name, Exchange(self.verifier(name, address=address), binding=binding), address)
+        return Login(self, name, Exchange(self.verifier(name), binding=binding), address)
 
-    def _looked_up(self, label: str, digest: bytes | None) -> _Checked:
-        """That a token is live, and has this hash if one is given."""
-        begun, now = self._ticks(), self._clock()
-        found = self._tables.token(label if label.isascii() and label.isalnum() else "")
+    def _found(self, label: str) -> tuple[TokenRow, AccountRow] | None:
+        return self._tables.token(label if label.isascii() and label.isalnum() else "")
+
+    def _live(self, found: tuple[TokenRow, AccountRow] | None, digest: bytes | None, begun: float) -> Checked:
+        """That a token, as it was found, is live, and has this hash if one is given."""
+        now = self._clock()
         token, owner = self._nothing if found is None else found
         right = hmac.compare_digest(token.hash if digest is None else digest, token.hash)
         sealed = token.holds(self._key)
         owned = owner.holds(self._key)
         if not (right & sealed & owned & token.live(now)):
             raise refused()
-        return _Checked(Account(owner.name, _role(owner.role)), token.expires, begun + FRESH)
-
-    def _remember(self, key: bytes | str, checked: _Checked) -> Account:
-        if len(self._checked) >= _CACHED:
-            self._checked.clear()
-        self._checked[key] = checked
-        return checked.account
-
-    def _remembered(self, key: bytes | str) -> Account | None:
-        known = self._checked.get(key)
-        if known is None or self._ticks() >= known.until or self._clock() >= known.expires:
-            return None
-        return known.account
+        account = Account(owner.name, _role(owner.role))
+        return Checked(token.id, owner.person, account, token.expires, begun + FRESH)
 
     # ── the end
 
     def close(self) -> None:
         """Lets go of the database."""
-        self._checked.clear()
+        self._checked.forget(lambda _: True)
         self._tables.close()
 
     def __enter__(self) -> Self:

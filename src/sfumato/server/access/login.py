@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfumato.errors import LoginFailed
+from sfumato.errors import LoginFailed, TooManyTries
 from sfumato.server.access.roles import Account
 from sfumato.server.access.scram import Exchange
 from sfumato.server.access.tokens import person
@@ -30,6 +30,7 @@ class Login:
 
         Raises:
             LoginFailed: if the client's cannot be.
+            TooManyTries: if it cannot, and too many were wrong before.
         """
         try:
             return self._exchange.first(client_first)
@@ -42,16 +43,23 @@ class Login:
 
         Raises:
             LoginFailed: if the client's proves no token that is still valid.
+            TooManyTries: if too many were wrong before; see `Accounts.login`.
         """
         try:
             answer = self._exchange.final(client_final)
-            self.account = self._accounts.current(self._exchange.label)
+            label = self._exchange.label
+            if self._address and not self._accounts.was_current(label):
+                self._accounts.tries.admit_name(self._address, person(self._name))
+            self.account = self._accounts.current(label)
+        except TooManyTries:
+            raise
         except LoginFailed:
             self._wrong()
             raise
-        self.token = self._exchange.label
+        self.token = label
         return answer
 
     def _wrong(self) -> None:
         if self._address:
-            self._accounts.tries.wrong(self._address, person(self._name))
+            known = self._exchange.is_of_somebody
+            self._accounts.tries.refuse(self._address, person(self._name), known=known)

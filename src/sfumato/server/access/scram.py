@@ -151,6 +151,11 @@ class Exchange:
             raise refused()
         return self._label
 
+    @property
+    def is_of_somebody(self) -> bool:
+        """Whether there is a password to prove; for the server alone to know."""
+        return any(keys.label for keys in self._verifier.keys)
+
     def first(self, client_first: str) -> str:
         """The server's first message: nonce, salt and iterations.
 

@@ -31,9 +31,10 @@ class Tries:
     """Wrong tries of this process, by address, and by name and address together.
 
     Nothing is counted by the name alone: tokens have 256 bits, so guesses from many addresses find none, and
-    a stranger who knows a name must not be able to lock its owner out. Whoever shares an address with the
-    stranger may have to wait. Of IPv6 a network of 64 bits is one address. What was longest without a try is
-    forgotten when there are too many.
+    a stranger who knows a name must not be able to lock its owner out. Nor does the address alone keep
+    anybody out whose try is right: behind a proxy all clients have one. What an address has too many of is
+    answered without being counted further, and guesses at one name from there stay few. Of IPv6 a network of
+    64 bits is one address. What was longest without a try is forgotten when there are too many.
     """
 
     def __init__(self, *, ticks: Callable[[], float] = time.monotonic, most: int = _REMEMBERED) -> None:
@@ -54,12 +55,47 @@ class Tries:
         if wait > 0:
             raise TooManyTries(wait)
 
+    def admit_name(self, address: str, name: str) -> None:
+        """Lets a try by a name be looked at, whatever came by other names from there.
+
+        Raises:
+            TooManyTries: if too many by this name from there were wrong.
+        """
+        place, now = place_of(address), self._ticks()
+        with self._lock:
+            wait = self._names.wait((place, name), now)
+        if wait > 0:
+            raise TooManyTries(wait)
+
     def wrong(self, address: str, name: str = "") -> None:
         """Counts a try that was wrong."""
         place, now = place_of(address), self._ticks()
         with self._lock:
             self._addresses.add(place, now)
             self._names.add((place, name), now)
+
+    def refuse(self, address: str, name: str = "", *, known: bool = True) -> None:
+        """Counts a try that was looked at and was wrong.
+
+        Args:
+            address: Where it came from.
+            name: By which name.
+            known: Whether there is something by this name to guess at. Where the address has tried too often
+                names that are made up are not remembered, so that they push out none that is guessed at.
+
+        Raises:
+            TooManyTries: if too many from there were wrong before: what was wrong now is not told.
+        """
+        place, now = place_of(address), self._ticks()
+        with self._lock:
+            by_name = self._names.wait((place, name), now)
+            wait = max(self._addresses.wait(place, now), by_name)
+            if wait <= 0:
+                self._addresses.add(place, now)
+            if by_name <= 0 and (known or wait <= 0):
+                self._names.add((place, name), now)
+        if wait > 0:
+            raise TooManyTries(wait)
 
 
 class _Counts:
