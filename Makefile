@@ -49,6 +49,7 @@ $(VENV)/test: $(VENV)/made requirements/core.txt requirements/test.txt requireme
 	$(PIP) --no-deps --require-hashes --use-pep517 --no-build-isolation -r $(VENV)/half1.txt && wait $$other
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@$(PIP) --no-deps torch==$(TORCH) || echo "==> PyTorch could not be installed: the tests of deep learning are skipped"
+	@sh tests/page/browser.sh
 	@touch $(VENV)/core $@
 
 demo: $(VENV)/core

@@ -18,7 +18,7 @@ from tracked import ROOT, tracked
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-BROUGHT = {"pandas", "polars", "triton"}  # frames, by whoever has the library; what PyTorch brings along
+BROUGHT = {"pandas", "polars", "triton", "markupsafe"}  # by whoever has the library; by PyTorch; by Jinja
 TOOLS = {"test", "lint"}
 APART = {
     "spark",
@@ -26,7 +26,7 @@ APART = {
     "torch",
     "transformers",
 }  # half a gigabyte or more, or Java; a reader of logs: asked for by name
-LOADED = {"httptools"}  # by uvicorn, where it is there
+LOADED = {"httptools", "python-multipart"}  # by uvicorn and Starlette, where they are there
 NOT_SHIPPED = {".ci/run"}
 
 

@@ -12,6 +12,8 @@ __all__ = ["first_half"]
 
 _SERVER = ("tests/ledger/", "tests/session/test_earlier_ledger.py")
 """What needs PostgreSQL stays together: one server for the whole run."""
+_BROWSER = "tests/page/"
+"""What needs a browser, likewise."""
 _LOAD = 0.03
 """Seconds to load a file of tests, and of all its tests that are too fast to be listed."""
 
@@ -29,7 +31,8 @@ def first_half(files: Iterable[str], known: Mapping[str, Measured], *, quick: bo
         takes[function.split("::")[0]] += min(QUICK, each.total) if quick else each.total
     shares: dict[str, list[str]] = defaultdict(list)
     for file in sorted(files):
-        shares["server" if file.startswith(_SERVER) else file].append(file)
+        together = "server" if file.startswith(_SERVER) else _BROWSER if file.startswith(_BROWSER) else file
+        shares[together].append(file)
     seconds = {name: sum(_LOAD + takes[file] for file in those) for name, those in shares.items()}
     first: set[str] = set()
     ahead = 0.0  # of the first process

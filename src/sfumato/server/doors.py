@@ -13,7 +13,11 @@ from sfumato.server.access.issuers import is_signed
 from sfumato.server.crowds import TooFast
 from sfumato.server.house import House
 from sfumato.server.http.app import make_app
+from sfumato.server.http.asking import Threads
 from sfumato.server.http.guard import App
+from sfumato.server.page.app import make_page
+from sfumato.server.page.common import Common
+from sfumato.server.page.looks import Looks
 from sfumato.server.ways import Ways
 from sfumato.server.wire.front import Front
 from sfumato.server.wire.sqlstates import WireError
@@ -26,7 +30,7 @@ _WORKERS, _WORKERS_KEPT = 8, 32  # statements at once; those that are kept to a 
 
 
 def http_front(house: House, accounts: Accounts, ways: Ways | None = None) -> App:
-    """The HTTP front."""
+    """The HTTP front: the API for programs, the page for people."""
     issuer = None if ways is None else ways.issuer
 
     def known(token: str, address: str) -> Account:
@@ -38,7 +42,10 @@ def http_front(house: House, accounts: Accounts, ways: Ways | None = None) -> Ap
             accounts.tries.refuse(address, _SIGNED)
             raise
 
-    return make_app(house, known, accounts=accounts, ways=ways)
+    def page(run: Threads) -> App:
+        return make_page(Common(house, accounts, run, Looks(), ways or Ways()), known)
+
+    return make_app(house, known, accounts=accounts, ways=ways, page=page)
 
 
 def wire_front(

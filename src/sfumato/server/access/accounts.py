@@ -117,6 +117,11 @@ class Accounts:
         tables, key = opened(ledger, state, create=create)
         return cls(tables, key, clock=clock, ticks=ticks)
 
+    @property
+    def cookie_key(self) -> bytes:
+        """What logins of the page are sealed with: the same for all processes of a server."""
+        return self._key.cookies
+
     # ── the steward's acts
 
     def add(self, name: str, role: Role | str = Role.ANALYST, *, witness: Witness | None = None) -> Account:

@@ -46,12 +46,13 @@ class ServerKey:
         make an account, a role or a later expiry. They can put back a row that was there before.
     """
 
-    __slots__ = ("_names", "_rows", "_tokens")
+    __slots__ = ("_names", "_rows", "_tokens", "cookies")
 
     def __init__(self, secret: bytes) -> None:
         self._tokens = _keyed(secret, b"sfumato server: tokens")
         self._rows = _keyed(secret, b"sfumato server: rows")
         self._names = _keyed(secret, b"sfumato server: names")
+        self.cookies = _keyed(secret, b"sfumato server: cookies")
 
     def token(self, text: str) -> bytes:
         """What is kept of a token for HTTP, and what one that is presented is compared by."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Annotated, Any
 
@@ -30,6 +30,7 @@ from sfumato.server.http.guard import App, Guard, Known
 from sfumato.server.http.jobs import JobRoutes
 from sfumato.server.http.lasting import Lasting, lasting
 from sfumato.server.http.operations import Operations
+from sfumato.server.http.parted import Parted
 from sfumato.server.http.people import People
 from sfumato.server.http.repeats import Repeats
 from sfumato.server.http.rereads import Rereads
@@ -50,6 +51,7 @@ def make_app(
     accounts: Accounts | None = None,
     at_once: int | None = None,
     ways: Ways | None = None,
+    page: Callable[[Threads], App] | None = None,
 ) -> App:
     """The application, with its guard.
 
@@ -60,6 +62,7 @@ def make_app(
         at_once: How many questions are answered at the same time; the others wait. None: 16, and 64
             where reads are kept to deadlines, which wait most of the time.
         ways: How it runs; None: in the usual ones.
+        page: What people see in a browser, made for what runs work in threads; None: nothing.
     """
     ways = ways or Ways()
     at_once = at_once or (_AT_ONCE_KEPT if ways.deadlines else _AT_ONCE)
@@ -88,7 +91,8 @@ def make_app(
     if accounts is not None:
         People(house, accounts, run).add_to(app)
     recent = (lambda _: None) if accounts is None else accounts.recent
-    return Watched(Guard(Lasting(app, house.ledger.end), known, recent, ways.rates), ways.watch)
+    api = Guard(Lasting(app, house.ledger.end), known, recent, ways.rates)
+    return Watched(api if page is None else Parted(api, page(run)), ways.watch)
 
 
 class _Routes:

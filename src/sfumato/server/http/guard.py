@@ -16,7 +16,22 @@ from sfumato.server.access import Account
 from sfumato.server.crowds import Rates, TooFast
 from sfumato.server.http.failures import note, refusal
 
-__all__ = ["ASKER", "HEADERS", "App", "Guard", "Known", "Receive", "Scope", "Send"]
+__all__ = [
+    "ASKER",
+    "HEADERS",
+    "App",
+    "Guard",
+    "Known",
+    "Receive",
+    "Scope",
+    "Send",
+    "is_ambiguous",
+    "names_a_token",
+    "received",
+    "replayed",
+    "too_long",
+    "with_headers",
+]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -84,13 +99,13 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        telling = _with_headers(send)
+        telling = with_headers(send)
         refused = await self._refused(scope)
         if refused is not None:
             await refused(scope, receive, telling)
             return
         try:
-            body = await _received(receive)
+            body = await received(receive)
         except TimeoutError:
             refused = refusal(408, "too_slow", "The request did not arrive in time.", _CLOSE)
             await refused(scope, receive, telling)
@@ -100,24 +115,23 @@ class Guard:
             return
         try:
             with suppress(Exception):  # it is answered, and ends here: a server would log its text
-                await self._app(scope, _replayed(body, receive), telling)
+                await self._app(scope, replayed(body, receive), telling)
         except asyncio.CancelledError:  # the server ends, and has waited long enough
             await _ending()(scope, receive, telling)
             raise
 
     async def _refused(self, scope: Scope) -> Response | None:
         path, sent = scope["path"], dict(scope["headers"])
-        if _names_a_token(scope["query_string"]) or _PREFIX in path:
+        if names_a_token(scope):
             return refusal(
                 400,
                 "token_in_address",
                 "Addresses are written into logs: send the token in the header Authorization: Bearer TOKEN, "
                 "and have this one revoked.",
             )
-        if _is_ambiguous(scope["headers"]):
+        if is_ambiguous(scope["headers"]):
             return refusal(400, "ambiguous", "A header that decides something came twice.", _CLOSE)
-        length = sent.get(b"content-length", b"0")
-        if not length.isdigit() or len(length) > _DIGITS or int(length) > MOST_BYTES:
+        if too_long(scope["headers"]):
             return _too_large()
         if path not in _CLOSED and not path.startswith("/api/"):
             return None
@@ -149,21 +163,30 @@ def _unknown(message: str) -> Response:
     return refusal(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
 
 
-def _is_ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+def is_ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Whether what stands before this server may have read another request than it does."""
     names = [name for name, _ in headers if name in _ONCE]
     return len(names) != len({*names})
 
 
-def _names_a_token(query: bytes) -> bool:
-    if not query:
+def too_long(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a request says of itself that it is too long, or not how long it is."""
+    length = dict(headers).get(b"content-length", b"0")
+    return not length.isdigit() or len(length) > _DIGITS or int(length) > MOST_BYTES
+
+
+def names_a_token(scope: Scope) -> bool:
+    """Whether the address of a request holds what should be in none."""
+    if _PREFIX in scope["path"]:
+        return True
+    if not scope["query_string"]:
         return False
-    words = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=None)
+    words = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=None)
     return any(key.lower() in _TOKEN_WORDS or _PREFIX in key or _PREFIX in value for key, value in words)
 
 
-async def _received(receive: Receive) -> bytes | None:
-    """The whole body; None: it is too long.
+async def received(receive: Receive) -> bytes | None:
+    """The whole body of a request; None: it is too long.
 
     Raises:
         TimeoutError: if it takes too long to arrive.
@@ -182,7 +205,8 @@ async def _received(receive: Receive) -> bytes | None:
                 return b"".join(parts)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """Gives a body that has arrived, then what else comes."""
     given = False
 
     async def again() -> MutableMapping[str, Any]:
@@ -208,12 +232,12 @@ def _ending() -> Response:
     )
 
 
-def _with_headers(send: Send) -> Send:
+def with_headers(send: Send, headers: Iterable[tuple[bytes, bytes]] = HEADERS) -> Send:
     """Sends, with what browsers are told of every answer."""
 
     async def telling(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *HEADERS]}
+            message = {**message, "headers": [*message["headers"], *headers]}
         await send(message)
 
     return telling

@@ -1,0 +1,12 @@
+"""The page: what people see of a house in a browser. Server-rendered; a few small scripts make it quicker.
+
+```
+entering    /login, /logout: a token becomes a sealed cookie, which lasts a working day
+hall        what each request passes: the cookie, who asks, how much is sent, where a form came from
+looks       templates, and what all of them know
+drawing     charts as SVG, from plain numbers
+```
+
+Every section is a class with `add_to(app)`, as the addresses of the API are. Nothing here reads data, decides
+on a price or writes to the ledger by itself: it calls what the API calls, in the asker's own name.
+"""

@@ -1,0 +1,86 @@
+"""The page over a `House`."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from sfumato.errors import QueryRefused, SfumatoError
+from sfumato.server.deadlines import Overrun
+from sfumato.server.http.failures import STATUS, note
+from sfumato.server.http.guard import App, Known
+from sfumato.server.page.common import Common
+from sfumato.server.page.cookies import Cookies
+from sfumato.server.page.entering import Entering
+from sfumato.server.page.hall import Hall
+from sfumato.server.page.looks import Looks, asker, sections, static_file
+
+__all__ = ["make_page"]
+
+
+def make_page(common: Common, known: Known) -> App:
+    """The page, with what its requests pass first."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    looks = common.looks
+    _Failures(looks).add_to(app)
+    cookies = Cookies(common.accounts.cookie_key)
+    Entering(known, cookies, looks).add_to(app)
+    app.add_api_route("/", _first, methods=["GET"], response_model=None)
+    app.add_api_route("/static/{name:path}", _static, methods=["GET"], response_model=None)
+    return Hall(app, known, common.accounts.recent, cookies, looks, common.ways.rates)
+
+
+async def _first(request: Request) -> Response:
+    """Where somebody's work begins."""
+    mine = sections(asker(request))
+    if not mine:
+        raise HTTPException(404)
+    return RedirectResponse(mine[0][0], 303)
+
+
+async def _static(name: str) -> Response:
+    found = static_file(name)
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+class _Failures:
+    """How what fails is shown: one sentence, the fix, and never a value of the data."""
+
+    def __init__(self, looks: Looks) -> None:
+        self._looks = looks
+
+    def add_to(self, app: FastAPI) -> None:
+        """Makes them known."""
+        app.add_exception_handler(SfumatoError, self.on_error)
+        app.add_exception_handler(RequestValidationError, self.on_missing)
+        app.add_exception_handler(HTTPException, self.on_missing)
+        app.add_exception_handler(Overrun, self.on_overrun)
+        app.add_exception_handler(Exception, self.on_unforeseen)
+
+    async def on_error(self, request: Request, error: Exception) -> Response:
+        """Of this package."""
+        assert isinstance(error, SfumatoError)
+        fix = error.fix if isinstance(error, QueryRefused) else ""
+        message = error.reason if isinstance(error, QueryRefused) else str(error)
+        return self._looks.refused(request, STATUS.get(error.code, 500), message, fix=fix)
+
+    async def on_missing(self, request: Request, error: Exception) -> Response:
+        """Of an address that is not there."""
+        status = error.status_code if isinstance(error, HTTPException) else 404
+        said = {404: "There is no such page.", 405: "That method is not taken here."}
+        return self._looks.refused(request, status, said.get(status, "That cannot be done."))
+
+    async def on_overrun(self, request: Request, error: Exception) -> Response:
+        """Of a read that was not over at its deadline."""
+        return self._looks.refused(request, 504, str(error))
+
+    async def on_unforeseen(self, request: Request, error: Exception) -> Response:
+        """Of anything else: its text may quote data."""
+        note(error)
+        message = "Something went wrong that nobody foresaw; its text is withheld."
+        return self._looks.refused(request, 500, message)

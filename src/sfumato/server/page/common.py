@@ -1,0 +1,31 @@
+"""`Common`: what the sections of the page share."""
+
+from __future__ import annotations
+
+from sfumato._dataclasses import dataclass
+from sfumato.server.access import Accounts
+from sfumato.server.house import House
+from sfumato.server.http.asking import Threads
+from sfumato.server.page.looks import Looks
+from sfumato.server.ways import Ways
+
+__all__ = ["Common"]
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What the sections of the page share.
+
+    Attributes:
+        house: What is asked.
+        accounts: Who may log in.
+        run: Runs work in threads, paid reads within their deadlines.
+        looks: Fills templates in.
+        ways: How the server runs.
+    """
+
+    house: House
+    accounts: Accounts
+    run: Threads
+    looks: Looks
+    ways: Ways

@@ -1,0 +1,189 @@
+"""What every request of the page passes: whose cookie it has, where a form came from, how much is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from sfumato.errors import AccessDenied, TooManyTries
+from sfumato.server.access import Account
+from sfumato.server.crowds import Rates, TooFast
+from sfumato.server.http.failures import note
+from sfumato.server.http.guard import (
+    ASKER,
+    App,
+    Known,
+    Receive,
+    Scope,
+    Send,
+    is_ambiguous,
+    received,
+    replayed,
+    too_long,
+    with_headers,
+)
+from sfumato.server.page.cookies import Cookies
+from sfumato.server.page.looks import Looks
+
+__all__ = ["FORM", "UPLOADS", "Hall", "fields"]
+
+FORM = "form"
+"""The field of every form that shows which login it belongs to; scripts send the header `X-Form`."""
+UPLOADS = "/start/upload"
+"""Where a file comes in: a steward's alone, written to disk as it arrives, with a limit of its own."""
+_OPEN = ("/login", "/public")
+_HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        b"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
+_FIELDS = 2_000
+
+
+class Hall:
+    """Lets requests through that have a login, and forms that come from this page.
+
+    Args:
+        app: What is behind it.
+        known: Whose a token is; asked in a thread.
+        recent: The same for a token that was checked a moment ago, at once; None for all others.
+        cookies: Of logins.
+        looks: How a refusal is shown.
+        rates: How often an account may ask.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        known: Known,
+        recent: Callable[[str], Account | None],
+        cookies: Cookies,
+        looks: Looks,
+        rates: Rates,
+    ) -> None:
+        self._app, self._known, self._recent = app, known, recent
+        self._cookies, self._looks, self._rates = cookies, looks, rates
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        telling = with_headers(send, _HEADERS)
+        scope.setdefault("state", {})
+        scope["state"].update({ASKER: None, "form": ""})
+        request = Request(scope)
+        refused = await self._refused(request)
+        body = b""
+        if refused is None and scope["path"] != UPLOADS:
+            try:
+                sent = await received(receive)
+            except TimeoutError:
+                refused = self._looks.refused(request, 408, "The request did not arrive in time.")
+            else:
+                if sent is None:
+                    refused = self._looks.refused(request, 413, "That is more than a form may hold.")
+                else:
+                    body, receive = sent, replayed(sent, receive)
+        if refused is None and scope["method"] == "POST" and scope["path"] != "/login":
+            refused = self._foreign(request, body)
+        if refused is not None:
+            await refused(scope, receive, telling)
+            return
+        try:
+            await self._app(scope, receive, telling)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # it is answered, and ends here: a server would log its text
+            note(error)
+
+    async def _refused(self, request: Request) -> Response | None:
+        path = request.url.path
+        if is_ambiguous(request.scope["headers"]):
+            return self._looks.refused(request, 400, "A header that decides something came twice.")
+        if path != UPLOADS and too_long(request.scope["headers"]):
+            return self._looks.refused(request, 413, "That is more than a form may hold.")
+        if request.method not in ("GET", "HEAD", "POST"):
+            return self._looks.refused(request, 405, "That method is not taken here.")
+        if request.method == "POST" and not _from_here(request):
+            return self._looks.refused(request, 403, "This form was sent by another site: nothing was done.")
+        secure = request.url.scheme == "https"
+        value = self._cookies.found(request.headers.get("cookie", ""), secure=secure)
+        token = self._cookies.token(value) if value else None
+        if path.startswith("/static/"):
+            return None
+        if token is None:
+            return None if _is_open(path) else _to_login(request)
+        return await self._admitted(request, token, value)
+
+    async def _admitted(self, request: Request, token: str, value: str) -> Response | None:
+        """Whether the owner of a token may go on; whose it is, is kept in the request's state."""
+        address = (request.scope.get("client") or ("", 0))[0]
+        try:
+            asker = self._recent(token)
+            if asker is None:
+                asker = await asyncio.to_thread(self._known, token, address)
+        except TooManyTries as error:
+            return self._looks.refused(request, 429, str(error))
+        except AccessDenied:
+            return None if _is_open(request.url.path) else _to_login(request)
+        except Exception as error:
+            note(error)
+            return self._looks.refused(request, 503, "Logins cannot be checked now: try again in a moment.")
+        request.scope["state"].update({ASKER: asker, "form": self._cookies.form(value), "cookie": value})
+        try:
+            self._rates.admit(asker.name)
+        except TooFast as error:
+            return self._looks.refused(request, 429, str(error))
+        return None
+
+    def _foreign(self, request: Request, body: bytes) -> Response | None:
+        """A refusal of a form that does not belong to this login."""
+        sent = request.headers.get("x-form", "")
+        if not sent and request.url.path == UPLOADS:
+            sent = request.query_params.get(FORM, "")
+        if not sent:
+            sent = fields(body).get(FORM, "")
+        if self._cookies.is_form(request.scope["state"].get("cookie", ""), sent):
+            return None
+        return self._looks.refused(
+            request, 403, "This form belongs to another login: load the page again and send it once more."
+        )
+
+
+def _is_open(path: str) -> bool:
+    return path in _OPEN or path.startswith("/public/")
+
+
+def fields(body: bytes) -> dict[str, str]:
+    """The fields of a form that was sent as `application/x-www-form-urlencoded`, the last of each name."""
+    try:
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS)
+    except ValueError:
+        return {}
+    return dict(pairs)
+
+
+def _from_here(request: Request) -> bool:
+    """Whether a browser says that a form was sent by this very site, or says nothing."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None and site not in ("same-origin", "none"):
+        return False
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
+
+
+def _to_login(request: Request) -> Response:
+    if request.method == "GET" and "x-form" not in request.headers:
+        back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        where = "/login" if back == "/" else f"/login?next={quote(back, safe='')}"
+    else:
+        where = "/login"
+    return RedirectResponse(where, 303)
