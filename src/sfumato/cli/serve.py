@@ -97,7 +97,6 @@ def serve(
     _check_extra()
     from sfumato.server.certificates import fingerprint
     from sfumato.server.certificates import self_signed as make_certificate
-    from sfumato.server.crowds import Crowd
     from sfumato.server.doors import http_front, started, wire_front
     from sfumato.server.running import bound, tls_context
     from sfumato.server.running import serve as run
@@ -129,7 +128,7 @@ def serve(
             listening,
             tls=files,
             beside=beside,
-            crowd=Crowd(per_address),
+            per_address=per_address,
             ready=ready,
         )
     all_is_over()

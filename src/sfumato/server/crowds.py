@@ -71,22 +71,27 @@ class Crowd:
 
     Args:
         most: How many one may have; None: as many as it likes.
+        total: How many all may have together.
     """
 
-    def __init__(self, most: int | None = None) -> None:
-        self._most, self._here = most, Counter[str]()
+    def __init__(self, most: int | None = None, total: int | None = None) -> None:
+        self._most, self._total, self._here, self._all = most, total, Counter[str](), 0
 
     def enter(self, address: str) -> bool:
         """Counts one more, unless it is one too many."""
         place = place_of(address)
         if self._most is not None and self._here[place] >= self._most:
             return False
+        if self._total is not None and self._all >= self._total:
+            return False
         self._here[place] += 1
+        self._all += 1
         return True
 
     def leave(self, address: str) -> None:
         """Counts one less."""
         place = place_of(address)
         self._here[place] -= 1
+        self._all -= 1
         if self._here[place] <= 0:
             del self._here[place]

@@ -19,14 +19,16 @@ from cryptography import x509
 
 from sfumato.errors import InvalidParameter
 from sfumato.server.crowds import Crowd
-from sfumato.server.http.connections import connections
+from sfumato.server.http.connections import Connection, connections
 from sfumato.server.http.guard import App
+from sfumato.server.http.handshakes import Handshakes
+from sfumato.server.open_files import allow_many
 
-__all__ = ["bound", "serve", "tls_context"]
+__all__ = ["Server", "bound", "serve", "tls_context"]
 
 Beside: TypeAlias = AbstractAsyncContextManager[object]
-_BACKLOG, _MOST_CONNECTIONS, _IDLE = 512, 1_000, 30
-_HANDSHAKE = 10.0
+_BACKLOG, _IDLE = 512, 30
+_MOST_CONNECTIONS = 1_000  # which are served; as many more are told that they are too many
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -82,7 +84,7 @@ def serve(
     *,
     tls: tuple[Path, Path] | None = None,
     beside: Beside | None = None,
-    crowd: Crowd | None = None,
+    per_address: int | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until interrupted or told to end; requests that have begun are ended first.
@@ -92,45 +94,63 @@ def serve(
         listening: Where.
         tls: A certificate and its key.
         beside: Another front, which runs as long.
-        crowd: How many connections an address may have; None: as many as it likes.
+        per_address: How many connections an address may have; None: as many as it likes.
         ready: Called once all requests are taken.
     """
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        lifespan="off",
-        http=connections(crowd or Crowd()),
-        ws="none",
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_keep_alive=_IDLE,
-        timeout_graceful_shutdown=_IDLE,
-        ssl_certfile=None if tls is None else str(tls[0]),
-        ssl_keyfile=None if tls is None else str(tls[1]),
-    )
-    server = _Server(config)
+    server = Server(app, tls=tls, per_address=per_address, ready=ready)
+    allow_many()
 
     async def run() -> None:
         async with beside or nullcontext():
-            await server.serve_until_told(listening, ready)
+            await server.serve_until_told(listening)
 
     with closing(listening), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(run())
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """A server that says when it takes requests, and ends on a signal without passing it on.
 
     What is open around it, such as a ledger, is then closed as at any other end.
+
+    Args:
+        app: What answers over HTTP.
+        tls: A certificate and its key.
+        per_address: How many connections an address may have; None: as many as it likes.
+        ready: Called once all requests are taken.
     """
 
-    async def serve_until_told(self, listening: socket.socket, ready: Callable[[], None]) -> None:
-        """Serves at a socket until a signal comes."""
-        self._tell, loop = ready, asyncio.get_running_loop()
+    def __init__(
+        self,
+        app: App,
+        *,
+        tls: tuple[Path, Path] | None = None,
+        per_address: int | None = None,
+        ready: Callable[[], None] = lambda: None,
+    ) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            http=connections(Crowd(per_address, 2 * _MOST_CONNECTIONS)),
+            ws="none",
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_keep_alive=_IDLE,
+            timeout_graceful_shutdown=_IDLE,
+            ssl_certfile=None if tls is None else str(tls[0]),
+            ssl_keyfile=None if tls is None else str(tls[1]),
+        )
+        super().__init__(config)
         self.servers: list[asyncio.base_events.Server] = []
+        self._tell, self._handshakes = ready, list[Handshakes]()
+
+    async def serve_until_told(self, listening: socket.socket) -> None:
+        """Serves at a socket until a signal comes."""
+        loop = asyncio.get_running_loop()
         for signal in (SIGINT, SIGTERM):
             loop.add_signal_handler(signal, self._end)
         try:
@@ -143,21 +163,27 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins, and tells it: as uvicorn does, but for a shorter time for handshakes of TLS."""
+        """Begins, and tells it: as uvicorn does, but for who has not ended a handshake of TLS."""
         config, loop = self.config, asyncio.get_running_loop()
 
-        def connection() -> asyncio.Protocol:
-            make: Callable[..., asyncio.Protocol] = config.http_protocol_class
-            return make(config=config, server_state=self.server_state, app_state={})
+        def connection() -> Connection:
+            make: Any = config.http_protocol_class
+            made: Connection = make(config=config, server_state=self.server_state, app_state={})
+            return made
 
         for each in sockets or []:
-            wait = None if config.ssl is None else _HANDSHAKE
-            server = await loop.create_server(
-                connection, sock=each, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=wait
-            )
-            self.servers.append(server)
+            if config.ssl is None:
+                self.servers.append(await loop.create_server(connection, sock=each, backlog=config.backlog))
+            else:
+                self._handshakes.append(Handshakes(each, connection, config.ssl))
         self.started = True
         self._tell()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends as uvicorn does."""
+        for each in self._handshakes:
+            await each.end()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

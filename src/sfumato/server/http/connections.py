@@ -18,6 +18,7 @@ MOST_BYTES = 1 << 16  # of the lines before and after a body
 _AROUND = 8  # bytes for each of a body, which may come in parts of one byte, each with its length
 SECONDS_TO_BEGIN = 20.0  # in which these lines must be there; for a body the guard has its own
 SECONDS_TO_READ = 60.0  # in which a client must take something of an answer
+MOST_WAITING = 16  # requests that came before those ahead of them were answered
 _QUIET = logging.getLogger("sfumato.server.connections")
 _QUIET.setLevel(logging.ERROR)  # what clients send wrong is theirs to know, and would fill a log
 
@@ -27,8 +28,16 @@ def connections(crowd: Crowd) -> type[Connection]:
     return type("Connection", (Connection,), {"crowd": crowd})
 
 
+class _Enough(Exception):
+    """Nothing more of a connection is looked at."""
+
+
 class Connection(HttpToolsProtocol):
-    """A connection whose requests have heads of bounded length, that come and whose answers go in time."""
+    """A connection whose requests have heads of bounded length, that come and whose answers go in time.
+
+    Attributes:
+        crowd: Counts connections.
+    """
 
     crowd = Crowd()
 
@@ -37,32 +46,39 @@ class Connection(HttpToolsProtocol):
         self.logger = _QUIET
         self._within, self._number = False, 0  # whether a request has begun, and which
         self._length, self._body = 0, 0  # its bytes so far, and those of its body
-        self._counted = False
+        self._counted_at: str | None = None
+        self._enough = False  # whether too many requests wait
         self._beginning: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
+
+    def enter(self, address: str) -> bool:
+        """Counts it, unless it is one too many."""
+        if self._counted_at is None and self.crowd.enter(address):
+            self._counted_at = address
+        return self._counted_at is not None
+
+    def leave(self) -> None:
+        """Counts it no more."""
+        if self._counted_at is not None:
+            self.crowd.leave(self._counted_at)
+            self._counted_at = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody is there."""
         super().connection_made(transport)
-        self._counted = self.crowd.enter(self._address)
-        if not self._counted:
-            self._refuse(429, "too_many_connections", "There are too many connections from this address.")
+        if not self.enter("" if self.client is None else self.client[0]):
+            self._refuse(429, "too_many_connections", "There are too many connections.")
             return
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """They are gone."""
-        if self._counted:
-            self._counted = False
-            self.crowd.leave(self._address)
+        self.leave()
         self._unset()
         if self._reading is not None:
             self._reading.cancel()
+        self.pipeline.clear()
         super().connection_lost(exc)
-
-    @property
-    def _address(self) -> str:
-        return "" if self.client is None else self.client[0]
 
     def _await_head(self) -> None:
         if self._beginning is None and not self.transport.is_closing():
@@ -80,6 +96,9 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Takes what came."""
+        if self._enough:
+            self.flow.pause_reading()  # until what waits is answered: then it ends
+            return
         if self.transport.is_closing():
             return
         going_on = self._number if self._within else None
@@ -99,9 +118,13 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """It is there."""
+        """It is there; one that would wait behind too many is refused in its turn, and is the last."""
         self._unset()
         super().on_headers_complete()
+        if len(self.pipeline) > MOST_WAITING:
+            self.pipeline[0] = self.cycle, _too_many
+            self._enough = True
+            raise _Enough  # so that the parser leaves the rest alone
 
     def on_body(self, body: bytes) -> None:
         """Something of the body."""
@@ -129,12 +152,28 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """What cannot be read, whatever is wrong with it."""
         del msg
-        self._refuse(400, "invalid_request", "This is no request of HTTP/1.1.")
+        if not self._enough:
+            self._refuse(400, "invalid_request", "This is no request of HTTP/1.1.")
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         self._unset()
-        found = refusal(status, code, message, {"Connection": "close"})
-        lines = [b"HTTP/1.1 %d " % status]
-        lines += [b"%s: %s" % pair for pair in (*found.raw_headers, *HEADERS)]
-        self.transport.write(b"\r\n".join([*lines, b"", bytes(found.body)]))
+        if not self.pipeline and not self._begun:  # else it would be taken for the answer to something else
+            found = refusal(status, code, message, {"Connection": "close"})
+            lines = [b"HTTP/1.1 %d " % status]
+            lines += [b"%s: %s" % pair for pair in (*found.raw_headers, *HEADERS)]
+            self.transport.write(b"\r\n".join([*lines, b"", bytes(found.body)]))
         self.transport.close()
+
+    @property
+    def _begun(self) -> bool:
+        """Whether a part of an answer was sent."""
+        cycle = self.cycle
+        return cycle is not None and cycle.response_started and not cycle.response_complete
+
+
+async def _too_many(scope: Any, receive: Any, send: Any) -> None:
+    """The answer to a request that came while too many wait."""
+    message = f"A connection may have {MOST_WAITING} requests that wait: send the next after an answer."
+    found = refusal(429, "too_many_requests", message, {"Connection": "close"})
+    found.raw_headers += HEADERS
+    await found(scope, receive, send)
