@@ -1,5 +1,8 @@
 """Constant public deadlines: when a read ended shows nowhere, on either front."""
 
+import contextlib
+import io
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +18,12 @@ from served import SQL, Client, house, known
 from sfumato.engines import running
 from sfumato.engines.duckdb import DuckDB
 from sfumato.errors import InvalidParameter
+from sfumato.purchase.pacing import reading
 from sfumato.server.access.scram import Exchange, ScramVerifier
 from sfumato.server.deadlines import Deadlines
+from sfumato.server.events import nobody
 from sfumato.server.http.app import make_app
+from sfumato.server.log import Log
 from sfumato.server.ways import Ways
 from sfumato.server.wire import Front
 
@@ -68,7 +74,7 @@ def app_of(place, deadlines):
     return make_app(place, known, ways=Ways(deadlines=deadlines))
 
 
-def front_of(place, deadlines):
+def front_of(place, deadlines, watch=nobody):
     password = ScramVerifier.of("open-sesame")
     return Front(
         lambda login, database: place.session("ada"),
@@ -76,6 +82,7 @@ def front_of(place, deadlines):
         plain=True,
         during=place.working,
         deadlines=deadlines,
+        watch=watch,
     )
 
 
@@ -222,6 +229,108 @@ def test_whether_a_read_was_over_when_it_was_cancelled_does_not_show(held, slow,
         held.come.set()
         place.wait()
         assert kinds(place).count("release") == 1
+
+
+class Watched:
+    """Time as the test says it is; whoever waits for it is noted with when the wait will be over."""
+
+    def __init__(self):
+        self.now, self.ends = 0.0, []
+        self.waiting, self.come = threading.Semaphore(0), threading.Event()
+
+    def ticks(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.ends.append(round(self.now + seconds, 9))
+        self.waiting.release()
+        assert self.come.wait(60)
+
+
+DEADLINE = 0.25
+COUNTS = [f"SELECT country, COUNT(*) AS n FROM visits WHERE amount > {n} GROUP BY country" for n in range(3)]
+
+
+def looked(place, ask, connection, job, log):
+    """All that shows of an answer, by every channel that somebody may look through."""
+    with pytest.raises(psycopg.errors.InvalidCursorName):
+        connection.execute("FETCH ALL FROM late")
+    metrics = ask("GET", "/metrics", "token-of-sam").text.splitlines()
+    logged = [json.loads(line) for line in log.getvalue().splitlines()]
+    return {
+        "receipts": [each["kind"] for each in ask("GET", "/api/receipts").json()],
+        "ledger": kinds(place),
+        "balance": ask("GET", "/api/datasets/visits/balance").json(),
+        "standing": place.session("ada").sql(COUNTS[0]).quote(epsilon="0.5").standing,
+        "job": ask("GET", job).json()["state"],
+        "result": ask("GET", f"{job}/result").json().get("error"),
+        "ready": ask("GET", "/ready").json(),
+        "answers": [line for line in metrics if line.startswith(("sfumato_answers", "sfumato_paid"))],
+        "log": [line for line in logged if "receipt" in line or "trouble" in line],
+    }
+
+
+def seen_of_late_reads(place, slow, threads, until, took):
+    """What shows of reads that end after so many deadlines, before it may and after."""
+    clock, log = Watched(), io.StringIO()
+    ways = Ways(deadlines=Deadlines(DEADLINE, sleep=clock.sleep, ticks=clock.ticks), log=Log(log))
+    ask = Client(make_app(place, known, ways=ways))
+    bodies = [{"sql": sql, "epsilon": "0.5"} for sql in COUNTS]
+    with (
+        wire.serving(front_of(place, ways.deadlines, ways.watch)) as front,
+        connected(front) as connection,
+    ):
+        job = ask("POST", "/api/jobs", json=bodies[1]).json()["address"]
+        with pytest.raises(psycopg.errors.QueryCanceled, match="deadline"):
+            connection.execute(f"DECLARE late CURSOR WITH HOLD FOR {COUNTS[2]}")
+        assert ask("POST", "/api/release", json=bodies[0]).status_code == 504
+        until(lambda: kinds(place).count("debit") == 3, seconds=60)
+        others = [
+            threads.submit(ask, "POST", "/api/release", "token-of-bob", json=bodies[n]) for n in range(3)
+        ]
+        before = looked(place, ask, connection, job, log)
+        clock.now = took * DEADLINE
+        slow.set()
+        for _ in range(3):
+            assert clock.waiting.acquire(timeout=60)  # all three reads are over
+        assert looked(place, ask, connection, job, log) == before
+        assert not any(other.done() for other in others)
+        ends = [end / DEADLINE for end in clock.ends]
+        clock.come.set()
+        codes = {other.result(60).status_code for other in others}
+        place.wait()
+        after = looked(place, ask, connection, job, log)
+    return ends, before, codes, after["job"], after["ledger"].count("release")
+
+
+def test_when_a_late_read_was_over_shows_by_no_channel(slow, threads, until):
+    """Two reads are late, one of them later because of its rows: whoever looks sees the same of both."""
+    seen = []
+    for took in (1.1, 1.9):
+        slow.clear()
+        with house() as place:
+            ends, before, *after = seen_of_late_reads(place, slow, threads, until, took)
+        assert ends == [2, 2, 2]
+        assert after == [{200}, "done", 3]
+        seen.append(before)
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("took", "shown"),
+    [(0, 1), (0.9, 1), (1, 1), (1.01, 2), (1.99, 2), (2, 2), (2.01, 4), (4.5, 8), (700, 1024)],
+)
+def test_the_end_of_a_read_shows_when_its_deadline_has_doubled(took, shown):
+    clock = Watched()
+    clock.come.set()
+    with Deadlines(DEADLINE, sleep=clock.sleep, ticks=clock.ticks).keeping():
+        for again in range(2):
+            clock.now = begun = 100.0 * again
+            with contextlib.suppress(RuntimeError), reading("visits"):
+                clock.now += took * DEADLINE
+                if again:
+                    raise RuntimeError
+            assert (clock.ends.pop() if clock.ends else clock.now) - begun == pytest.approx(shown * DEADLINE)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "nan", "inf", "1e9", "others=1", "visits=", "=1"])

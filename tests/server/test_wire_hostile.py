@@ -13,61 +13,11 @@ from typing import Any
 import pytest
 
 import sfumato as sf
-from sfumato.server.wire import Front, kept, messages
-from sfumato.server.wire.connection import Connection
+from sfumato.server.wire import Front, messages, room
 from sfumato.server.wire.messages import ProtocolViolation
+from wire_bytes import Anyone, Writer, answers, executed, message, parsed, started, states, talk, text
 
 FEW, CASES = 400, 5_000
-_ANSWERS = set(b"RSKZTtDCEN123nsIv")
-
-
-class _Anyone:
-    """A login that takes every proof."""
-
-    def first(self, client_first: str) -> str:
-        return "r=x,s=eA==,i=4096"
-
-    def final(self, client_final: str) -> str:
-        return "v=eA=="
-
-
-class _Writer:
-    """Keeps what is written, in place of a socket."""
-
-    def __init__(self) -> None:
-        self.sent = bytearray()
-        self.waiting = self.most = 0  # bytes that nobody waited for yet
-
-    def write(self, data: bytes) -> None:
-        self.sent += data
-        self.waiting += len(data)
-        self.most = max(self.most, self.waiting)
-
-    async def drain(self) -> None:
-        self.waiting = 0
-
-    def close(self) -> None: ...
-
-    async def wait_closed(self) -> None: ...
-
-    def get_extra_info(self, name: str) -> Any:
-        return ("127.0.0.1", 1)
-
-
-def message(kind: bytes, body: bytes) -> bytes:
-    return kind + struct.pack(">I", len(body) + 4) + body
-
-
-def text(value: str) -> bytes:
-    return value.encode() + b"\0"
-
-
-def started() -> bytes:
-    """The bytes of a connection that has logged in."""
-    body = struct.pack(">I", 3 << 16) + text("user") + text("ada") + text("database") + text("demo") + b"\0"
-    first = b"n,,n=,r=abc"
-    sasl = text("SCRAM-SHA-256") + struct.pack(">I", len(first)) + first
-    return struct.pack(">I", len(body) + 4) + body + message(b"p", sasl) + message(b"p", b"c=biws,r=x,p=eA==")
 
 
 def sound(chance: random.Random) -> bytes:
@@ -111,41 +61,13 @@ def spoiled(chance: random.Random) -> bytes:
     return bytes(data)
 
 
-def answers(sent: bytes) -> list[tuple[int, bytes]]:
-    """What was sent, cut into messages; fails if it is no sequence of them."""
-    found, at = [], 0
-    while at < len(sent):
-        kind, length = sent[at], struct.unpack(">I", sent[at + 1 : at + 5])[0]
-        assert kind in _ANSWERS
-        found.append((kind, sent[at + 5 : at + 1 + length]))
-        at += 1 + length
-    assert at == len(sent)
-    return found
-
-
-def states(sent: bytes) -> set[str]:
-    """The codes of the errors among it."""
-    parts = [part for kind, body in answers(sent) if kind == ord("E") for part in body.split(b"\0")]
-    return {part[1:].decode() for part in parts if part[:1] == b"C"}
-
-
 @pytest.fixture
 def open_front(steward: sf.Session) -> Front:
     return Front(
         lambda login, database: steward.as_analyst("ada"),
-        lambda user, address, binding: _Anyone(),
+        lambda user, address, binding: Anyone(),
         plain=True,
     )
-
-
-async def talk(front: Front, data: bytes, writer: _Writer | None = None) -> bytes:
-    reader, writer = asyncio.StreamReader(), writer or _Writer()
-    reader.feed_data(data)
-    reader.feed_eof()
-    connection = Connection(front, reader, writer)  # type: ignore[arg-type]
-    front._connections[connection] = asyncio.current_task()  # type: ignore[assignment]
-    await asyncio.wait_for(connection.serve(), 20)
-    return bytes(writer.sent)
 
 
 @pytest.mark.parametrize("cases", [FEW, pytest.param(CASES, marks=pytest.mark.stats)])
@@ -197,36 +119,17 @@ def test_a_client_that_reads_nothing_does_not_fill_the_memory(open_front: Front)
     asked = message(b"P", text("a") + text("SELECT repeat('x', 60000)") + struct.pack(">h", 0))
     once = message(b"B", text("") + text("a") + struct.pack(">hhh", 0, 0, 0))
     once += message(b"E", text("") + struct.pack(">i", 0))
-    writer = _Writer()
+    writer = Writer()
     sent = asyncio.run(talk(open_front, started() + asked + once * 20, writer))
     assert sent.count(b"x" * 60_000) == 20
     assert writer.most < 100_000
-
-
-def test_the_values_of_a_connection_are_bounded(open_front: Front) -> None:
-    asked = message(b"Q", text("BEGIN")) + message(b"P", text("a") + text("SELECT $1::text") + b"\0\0")
-    value = struct.pack(">hhi", 0, 1, 1_000_000) + b"x" * 1_000_000 + struct.pack(">h", 0)
-    bound = [message(b"B", text(f"p{number}") + text("a") + value) for number in range(18)]
-    sent = asyncio.run(talk(open_front, started() + asked + b"".join(bound)))
-    assert sent.count(b"2\0\0\0\4") == 16
-    assert "53400" in states(sent)
 
 
 COUNT = "SELECT country, COUNT(*) AS n FROM visits GROUP BY country"
 PRICED = message(b"Q", text("SET sfumato.epsilon = 0.0123"))
 
 
-def parsed(statement: str, *formats: int) -> bytes:
-    """A statement that is prepared and bound, its columns wanted in these formats."""
-    wanted = struct.pack(f">hhh{len(formats)}h", 0, 0, len(formats), *formats)
-    return message(b"P", text("") + text(statement) + b"\0\0") + message(b"B", text("") * 2 + wanted)
-
-
-def executed(most: int = 0) -> bytes:
-    return message(b"E", text("") + struct.pack(">i", most))
-
-
-class _Revoking(_Writer):
+class _Revoking(Writer):
     """Revokes a login once the first row was sent."""
 
     revoked = False
@@ -263,7 +166,7 @@ def test_a_revoked_login_reads_no_more_of_what_it_began_to_read(steward: sf.Sess
     writer = _Revoking()
     front = Front(
         lambda login, database: steward.as_analyst("ada"),
-        lambda user, address, binding: _Anyone(),
+        lambda user, address, binding: Anyone(),
         check=writer.check,
         plain=True,
     )
@@ -308,7 +211,7 @@ def test_formats_say_nothing_where_there_are_no_columns(open_front: Front) -> No
 def test_one_cursor_too_many_is_refused_before_it_is_paid(
     open_front: Front, steward: sf.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "_MOST", 1)
+    monkeypatch.setattr(room, "_MOST", 1)
     before = steward.balance().remaining
     first = message(b"Q", text("BEGIN; DECLARE a CURSOR FOR SELECT 1"))
     second = message(b"Q", text("DECLARE b CURSOR FOR SELECT COUNT(*) FROM visits WHERE age < 44"))
@@ -335,7 +238,7 @@ def test_bytes_before_the_handshake_of_tls_are_never_read_after_it(
     import wire
 
     context, _ = wire.self_signed(tmp_path)
-    made = Front(lambda login, database: steward, lambda user, address, binding: _Anyone(), tls=context)
+    made = Front(lambda login, database: steward, lambda user, address, binding: Anyone(), tls=context)
 
     async def smuggle() -> bytes:
         sent = await talk(made, struct.pack(">II", 8, 80877103) + started())

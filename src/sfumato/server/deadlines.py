@@ -22,8 +22,8 @@ class Overrun(Exception):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"The answer was not there at the deadline of {seconds:g} seconds. It is charged; once its read "
-            "is over, the same question is free."
+            f"The answer was not there at the deadline of {seconds:g} seconds. It is charged; ask again "
+            "later: once it is on record, the same question is free."
         )
 
 
@@ -36,14 +36,18 @@ class Deadlines:
 
     Privacy:
         Claim: when an answer, or the failure of a read, leaves and is on record does not depend on the rows,
-        as long as the read ends before its deadline; one that does not gives one failure, the same for all.
+        as long as the read ends before its deadline; one that does not gives one failure, the same for all,
+        and its end shows once two, four, eight, … times its deadline have passed since it began, nowhere
+        before: not by the answer on record, the turn of whoever asked the same, a job's state, counts, the
+        log, nor a place that is free again. So all that is told is how often the time was doubled.
         Answers that were on record, and what is refused before it is paid, read no row and are given at once.
-        Not covered: whether a deadline was met, and how busy a read keeps the machine meanwhile.
+        Not covered: that number, 0 where a deadline was met, and how busy a read keeps the machine meanwhile.
 
     Args:
         usual: In seconds, for every dataset that has none of its own; None: these have none.
         named: In seconds, by dataset.
         sleep: Waits.
+        ticks: A time that never goes back, by which reads are measured.
     """
 
     def __init__(
@@ -52,8 +56,9 @@ class Deadlines:
         named: Mapping[str, float] | None = None,
         *,
         sleep: Callable[[float], object] = time.sleep,
+        ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._usual, self._named, self._sleep = usual, dict(named or {}), sleep
+        self._usual, self._named, self._sleep, self.ticks = usual, dict(named or {}), sleep, ticks
         self._behind: set[asyncio.Future[Any]] = set()
 
     @classmethod
@@ -146,25 +151,36 @@ class _Clock:
         self._deadlines, self._loop = deadlines, loop
         self.late: asyncio.Future[None] | None = None if loop is None else loop.create_future()
         self.seconds = 0.0
-        self._reads, self._until, self._reading = 0, 0.0, False
+        self._reads, self._begun, self._reading = 0, 0.0, False
 
     def begin(self, dataset: str) -> None:
         seconds = self._deadlines.of(dataset)
         if seconds is None:
             return
         self._reads += 1
-        self.seconds, self._until, self._reading = seconds, time.monotonic() + seconds, True
+        self.seconds, self._begun, self._reading = seconds, self._deadlines.ticks(), True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.call_later, seconds, self._due, self._reads)
 
     def end(self) -> None:
-        if self._reading:
-            self._reading = False
-            left = self._until - time.monotonic()
-            if left > 0:
-                self._deadlines.wait(left)
+        if not self._reading:
+            return
+        took = self._deadlines.ticks() - self._begun
+        if took <= self.seconds:
+            self._reading = False  # in time: nobody is told otherwise
+        left = _shown_after(took, self.seconds) - took
+        if left > 0:
+            self._deadlines.wait(left)
+        self._reading = False
 
     def _due(self, read: int) -> None:
         late = self.late
         if late is not None and self._reading and self._reads == read and not late.done():
             late.set_result(None)
+
+
+def _shown_after(took: float, deadline: float) -> float:
+    """After how many seconds the end of a read shows: at its deadline, or that doubled until it is enough."""
+    while deadline < took:
+        deadline *= 2
+    return deadline

@@ -242,6 +242,7 @@ class Connection:
             await self._send(replies.EMPTY_QUERY)
             return
         outcome: Outcome = await self._work(lambda: self._desk.run(statement))
+        self._desk.settle(outcome)
         for said in outcome.notices:
             self._writer.write(notice(said))
         if outcome.layout is not None:

@@ -18,7 +18,7 @@ from sfumato.schema import ColumnType, Date, Enum, Int
 from sfumato.server.events import Event, Watch, nobody
 from sfumato.server.wire.catalog_tables import catalog_oids
 from sfumato.server.wire.copying import Layout, layout_of
-from sfumato.server.wire.kept import Cursor, Kept, Prepared, arguments, check_room, types_of
+from sfumato.server.wire.kept import Cursor, Kept, Prepared, arguments, types_of, weight_of
 from sfumato.server.wire.replies import Field
 from sfumato.server.wire.rewriting import Asker, about_catalog, settings_in, tree_of
 from sfumato.server.wire.settings import shown_name
@@ -66,7 +66,7 @@ def _said_plainly(match: re.Match[str]) -> str:
 class Outcome:
     """What a statement gave: what the client is told, columns and rows if it has any, notices, a receipt.
 
-    With a layout the rows are sent as a copy.
+    With a layout the rows are sent as a copy; `opens` is a cursor that `Desk.settle` keeps.
     """
 
     tag: str
@@ -76,6 +76,7 @@ class Outcome:
     layout: Layout | None = None
     receipt: int | None = None
     free: bool = False
+    opens: tuple[str, Cursor] | None = None
 
 
 def _fit(fields: Sequence[Field]) -> None:
@@ -147,9 +148,9 @@ class Desk:
         if statement.kind == "show":
             return self._shown(statement).fields
         if statement.kind == "fetch":
-            return self.kept.cursor(statement.name).fields
+            return self.kept.cursors[statement.name].fields
         if statement.kind == "execute":
-            prepared = self.kept.prepared(statement.name)
+            prepared = self.kept.statements[statement.name]
             return self.fields(
                 prepared.statement, prepared.oids, arguments(statement.value or "", prepared.oids)
             )
@@ -237,7 +238,7 @@ class Desk:
 
     def _prepared(self, statement: Statement, fits: Fits) -> Outcome:
         if statement.kind == "execute":
-            prepared = self.kept.prepared(statement.name)
+            prepared = self.kept.statements[statement.name]
             return self._run(prepared.statement, arguments(statement.value or "", prepared.oids), fits)
         inner = statements(statement.text)
         if len(inner) != 1 or inner[0].kind not in ("select", "explain"):
@@ -253,7 +254,7 @@ class Desk:
             return Outcome(statement.tag)
         if statement.kind == "declare":
             return self._declared(statement, values)
-        cursor = self.kept.cursor(statement.name)
+        cursor = self.kept.cursors[statement.name]
         found = cursor.fetch(statement.value or "")
         tag = f"{statement.tag} {len(found)}"
         return Outcome(tag) if statement.kind == "move" else Outcome(tag, cursor.fields, found)
@@ -264,10 +265,23 @@ class Desk:
             raise WireError("25P01", "A cursor lasts as long as a transaction.", hint="Send BEGIN first.")
         if statement.name in self.kept.cursors:
             raise WireError("42P03", "There is a cursor of this name.")
-        check_room(self.kept.cursors)
+        self.kept.cursors.check()
         found = self._select(statement, values)
-        self.kept.open(statement.name, Cursor(found.fields or [], found.rows, hold))
-        return replace(found, tag=statement.tag, fields=None, rows=[])
+        cursor = Cursor(found.fields or [], found.rows, hold, weight_of(found.fields, found.rows))
+        self.kept.room.check(cursor.size)
+        return replace(found, tag=statement.tag, fields=None, rows=[], opens=(statement.name, cursor))
+
+    def settle(self, outcome: Outcome) -> None:
+        """Keep the cursor that a statement declared, where the client has waited for it.
+
+        Whoever was let go before, at a deadline or on a cancel, has none: when it came would tell when its
+        read was over.
+
+        Raises:
+            WireError: if there is no room.
+        """
+        if outcome.opens is not None:
+            self.kept.open(*outcome.opens)
 
     def check_alive(self, statement: Statement) -> None:
         """Refuse what a transaction that failed does not take.

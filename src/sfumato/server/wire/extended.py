@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from sfumato._dataclasses import dataclass
 from sfumato.server.wire import replies
 from sfumato.server.wire.copying import Layout, lines
 from sfumato.server.wire.desk import Desk, Outcome
-from sfumato.server.wire.kept import Prepared, check_room
+from sfumato.server.wire.kept import Portal, Prepared, weight_of
 from sfumato.server.wire.messages import Bind, Close, Describe, Execute, Parse
 from sfumato.server.wire.replies import Field
 from sfumato.server.wire.sqlstates import WireError
@@ -20,19 +20,6 @@ __all__ = ["Extended", "copied", "encoded_rows", "notice"]
 
 T = TypeVar("T")
 Work = Callable[[Callable[[], T]], Awaitable[T]]
-
-
-_MOST_BYTES = 1 << 24  # of the values of a connection's portals
-
-
-@dataclass(slots=True)
-class _Portal:
-    prepared: Prepared
-    values: list[Any]
-    formats: tuple[int, ...]
-    size: int
-    outcome: Outcome | None = None
-    sent: int = 0
 
 
 def notice(text: str) -> bytes:
@@ -62,7 +49,7 @@ class Extended:
 
     def __init__(self, desk: Desk, work: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
         self._desk, self._work, self._kept = desk, work, desk.kept
-        self._portals: dict[str, _Portal] = {}
+        self._portals = self._kept.portals
 
     def end(self) -> None:
         """Forget the portals, which last no longer than a transaction."""
@@ -83,9 +70,9 @@ class Extended:
                     yield part
             case Close():
                 if message.kind == "S":
-                    self._kept.statements.pop(message.name, None)
-                elif self._portals.pop(message.name, None) is None:
-                    self._kept.cursors.pop(message.name, None)
+                    self._kept.statements.pop(message.name)
+                elif self._portals.pop(message.name) is None:
+                    self._kept.cursors.pop(message.name)
                 yield replies.CLOSE_COMPLETE
 
     async def _parse(self, message: Parse) -> bytes:
@@ -97,41 +84,33 @@ class Extended:
             return Prepared(found[0], self._desk.oids(found[0], message.oids))
 
         if not message.name:
-            self._kept.statements.pop("", None)
+            self._kept.statements.pop("")
         self._kept.prepare(message.name, await self._work(prepare))
         return replies.PARSE_COMPLETE
 
-    def _portal(self, name: str) -> _Portal:
-        if name not in self._portals:
-            raise WireError("34000", "There is no portal of this name.")
-        return self._portals[name]
-
     def _bind(self, message: Bind) -> bytes:
-        prepared = self._kept.prepared(message.statement)
+        prepared = self._kept.statements[message.statement]
         if message.portal and message.portal in self._portals:
             raise WireError("42P03", "There is a portal of this name.")
-        check_room(self._portals)
         if len(message.values) != len(prepared.oids):
             wanted, given = len(prepared.oids), len(message.values)
             raise WireError("08P01", f"The statement has {wanted} parameters; {given} values were given.")
         codes = _spread(message.formats, len(message.values))
         values = [decoded(*each) for each in zip(prepared.oids, codes, message.values, strict=True)]
-        size = sum(len(value) for value in message.values if value is not None)
-        self._portals.pop(message.portal, None)
-        if size + sum(portal.size for portal in self._portals.values()) > _MOST_BYTES:
-            raise WireError("53400", f"Values may have {_MOST_BYTES:,} bytes in all.", hint="Close portals.")
-        self._portals[message.portal] = _Portal(prepared, values, message.results, size)
+        self._portals.pop(message.portal)
+        portal = Portal.of(prepared, values, message.results)
+        self._portals.put(message.portal, portal, portal.size)
         return replies.BIND_COMPLETE
 
     async def _describe(self, message: Describe) -> bytes:
         if message.kind == "S":
-            prepared = self._kept.prepared(message.name)
+            prepared = self._kept.statements[message.name]
             fields = await self._work(lambda: self._desk.fields(prepared.statement, prepared.oids))
             head = replies.parameter_description(prepared.oids)
             return head + _described(fields, (0,))
         if message.name not in self._portals and message.name in self._kept.cursors:
             return _described(self._kept.cursors[message.name].fields, (0,))
-        portal = self._portal(message.name)
+        portal = self._portals[message.name]
         statement, oids = portal.prepared.statement, portal.prepared.oids
         if portal.outcome is not None:
             return _described(portal.outcome.fields, portal.formats)
@@ -140,30 +119,29 @@ class Extended:
         )
 
     async def _execute(self, message: Execute) -> AsyncIterator[bytes]:
-        portal = self._portal(message.portal)
+        portal = self._portals[message.portal]
         if portal.prepared.statement.kind == "empty":
             yield replies.EMPTY_QUERY
             return
-        statement, formats = portal.prepared.statement, portal.formats
-        if portal.outcome is not None:  # a login that was revoked meanwhile reads no more of it
+        statement, formats, most = portal.prepared.statement, portal.formats, message.most
+        outcome = portal.outcome
+        if outcome is not None:  # a login that was revoked meanwhile reads no more of it
             await self._work(lambda: self._desk.check_alive(statement))
         else:
-            portal.outcome = await self._work(
-                lambda: self._desk.run(
-                    statement, portal.values, fits=lambda fields: _spread(formats, len(fields))
-                )
-            )
-            for text in portal.outcome.notices:
+            outcome = await self._run(message.portal, portal, most)
+            for text in outcome.notices:
                 yield notice(text)
-        outcome = portal.outcome
         if outcome.layout is not None:
+            self._sent(message.portal, portal, outcome)
             for part in copied(outcome, outcome.layout):
                 yield part
             return
         fields = outcome.fields or []
         codes = _spread(formats, len(fields)) if fields else []
-        end = len(outcome.rows) if not message.most else min(len(outcome.rows), portal.sent + message.most)
+        end = min(len(outcome.rows), portal.sent + most) if most else len(outcome.rows)
         begin, portal.sent = portal.sent, end
+        if end == len(outcome.rows):
+            self._sent(message.portal, portal, outcome)
         for at in range(begin, end, 1000):
             yield encoded_rows(fields, codes, outcome.rows[at : min(end, at + 1000)])
         if end < len(outcome.rows):
@@ -171,6 +149,28 @@ class Extended:
             return
         tag = f"SELECT {end - begin}" if outcome.tag.startswith("SELECT ") else outcome.tag
         yield replies.command_complete(tag)
+
+    async def _run(self, name: str, portal: Portal, most: int) -> Outcome:
+        """What a statement gives; it is weighed where the client will read it in parts."""
+        statement, formats = portal.prepared.statement, portal.formats
+
+        def run() -> tuple[Outcome, int]:
+            outcome = self._desk.run(
+                statement, portal.values, fits=lambda fields: _spread(formats, len(fields))
+            )
+            in_parts = outcome.layout is None and 0 < most < len(outcome.rows)
+            return outcome, weight_of(outcome.fields, outcome.rows) if in_parts else 0
+
+        outcome, size = await self._work(run)
+        self._desk.settle(outcome)
+        self._portals.put(name, portal, portal.size + size)
+        portal.outcome = replace(outcome, opens=None)
+        return portal.outcome
+
+    def _sent(self, name: str, portal: Portal, outcome: Outcome) -> None:
+        """Let go of the rows of an answer that the client has, or is about to get, in full."""
+        portal.outcome, portal.sent = replace(outcome, rows=[]), 0
+        self._portals.put(name, portal, portal.size)
 
 
 def _spread(formats: Sequence[int], count: int) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlglot import exp
 
@@ -12,27 +12,20 @@ from sfumato._dataclasses import dataclass
 from sfumato.server.wire.catalog_rows import long_name
 from sfumato.server.wire.replies import Field
 from sfumato.server.wire.rewriting import parsed, plain_value
+from sfumato.server.wire.room import Room, Shelf, weight
 from sfumato.server.wire.sqlstates import WireError
 from sfumato.server.wire.statements import Statement
 from sfumato.server.wire.types import KINDS, decoded
 
-__all__ = ["Cursor", "Kept", "Prepared", "arguments", "check_room", "types_of"]
+if TYPE_CHECKING:
+    from sfumato.server.wire.desk import Outcome
 
-_MOST = 500  # prepared statements, portals and cursors of one connection, each
+__all__ = ["Cursor", "Kept", "Portal", "Prepared", "arguments", "types_of", "weight_of"]
+
 _WAY = re.compile(
     r"(?P<word>NEXT|PRIOR|FIRST|LAST|ALL|ABSOLUTE|RELATIVE|FORWARD|BACKWARD)?\s*(?P<count>[-+]?\d{1,9}|ALL)?$",
     re.IGNORECASE,
 )
-
-
-def check_room(kept: Sequence[Any] | dict[str, Any]) -> None:
-    """Refuse to keep more than there is room for.
-
-    Raises:
-        WireError: if there is none.
-    """
-    if len(kept) >= _MOST:
-        raise WireError("53400", f"At most {_MOST} are kept of a connection.", hint="Close some.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +35,29 @@ class Prepared:
     statement: Statement
     oids: tuple[int, ...]
 
+    @property
+    def size(self) -> int:
+        """What it weighs."""
+        said = self.statement
+        return weight((said.text, said.name, said.value, self.oids))
+
 
 @dataclass(slots=True)
 class Cursor:
-    """An answer that is read in parts; `at` is the row that it stands on, 0 before the first."""
+    """An answer that is read in parts.
+
+    Attributes:
+        fields: Its columns.
+        rows: Its rows.
+        hold: Whether it outlasts a transaction.
+        size: What it weighs (`weight_of`).
+        at: The row that it stands on, 0 before the first.
+    """
 
     fields: list[Field]
     rows: list[tuple[Any, ...]]
     hold: bool
+    size: int
     at: int = 0
 
     def fetch(self, way: str) -> list[tuple[Any, ...]]:
@@ -77,22 +85,47 @@ class Cursor:
         return self.rows[begin : self.at]
 
 
+@dataclass(slots=True)
+class Portal:
+    """A statement with the values of its parameters; and with its answer, while that is read in parts.
+
+    Attributes:
+        prepared: The statement.
+        values: Of its parameters.
+        formats: Of the columns.
+        size: What it weighs without the answer: with the statement, which may be forgotten before it is.
+        outcome: What it gave, once it was run.
+        sent: How many rows of it the client has.
+    """
+
+    prepared: Prepared
+    values: list[Any]
+    formats: tuple[int, ...]
+    size: int
+    outcome: Outcome | None = None
+    sent: int = 0
+
+    @classmethod
+    def of(cls, prepared: Prepared, values: list[Any], formats: tuple[int, ...]) -> Self:
+        """One that was not run yet."""
+        return cls(prepared, values, formats, prepared.size + weight((values, formats)))
+
+
+def weight_of(fields: Sequence[Field] | None, rows: list[tuple[Any, ...]]) -> int:
+    """What an answer weighs that is kept; it takes a while."""
+    return weight([field.name for field in fields or ()]) + weight(rows)
+
+
 class Kept:
-    """The prepared statements and cursors of one connection."""
+    """What one connection keeps, within one room: prepared statements, cursors and portals."""
 
     def __init__(self) -> None:
-        self.statements: dict[str, Prepared] = {}
-        self.cursors: dict[str, Cursor] = {}
-
-    def prepared(self, name: str) -> Prepared:
-        """A prepared statement.
-
-        Raises:
-            WireError: if there is none of this name.
-        """
-        if name not in self.statements:
-            raise WireError("26000", "There is no prepared statement of this name.")
-        return self.statements[name]
+        self.room = room = Room()
+        self.statements = Shelf[Prepared](
+            room, lambda: WireError("26000", "There is no prepared statement of this name.")
+        )
+        self.cursors = Shelf[Cursor](room, lambda: WireError("34000", "There is no cursor of this name."))
+        self.portals = Shelf[Portal](room, lambda: WireError("34000", "There is no portal of this name."))
 
     def prepare(self, name: str, prepared: Prepared) -> None:
         """Keep a prepared statement.
@@ -102,8 +135,7 @@ class Kept:
         """
         if name and name in self.statements:
             raise WireError("42P05", "There is a prepared statement of this name.")
-        check_room(self.statements)
-        self.statements[name] = prepared
+        self.statements.put(name, prepared, prepared.size)
 
     def forget(self, name: str) -> None:
         """Forget a prepared statement; empty: all of them.
@@ -114,18 +146,8 @@ class Kept:
         if not name:
             self.statements.clear()
         else:
-            self.prepared(name)
-            del self.statements[name]
-
-    def cursor(self, name: str) -> Cursor:
-        """A cursor.
-
-        Raises:
-            WireError: if there is none of this name.
-        """
-        if name not in self.cursors:
-            raise WireError("34000", "There is no cursor of this name.")
-        return self.cursors[name]
+            self.statements[name]
+            self.statements.pop(name)
 
     def open(self, name: str, cursor: Cursor) -> None:
         """Keep a cursor.
@@ -133,8 +155,7 @@ class Kept:
         Raises:
             WireError: if there is no room.
         """
-        check_room(self.cursors)
-        self.cursors[name] = cursor
+        self.cursors.put(name, cursor, cursor.size)
 
     def close(self, name: str) -> None:
         """Forget a cursor; empty: all of them.
@@ -145,12 +166,12 @@ class Kept:
         if not name:
             self.cursors.clear()
         else:
-            self.cursor(name)
-            del self.cursors[name]
+            self.cursors[name]
+            self.cursors.pop(name)
 
     def end(self) -> None:
         """Forget the cursors that last no longer than a transaction."""
-        self.cursors = {name: cursor for name, cursor in self.cursors.items() if cursor.hold}
+        self.cursors.clear(only=lambda cursor: not cursor.hold)
 
 
 _TYPES = {
