@@ -109,7 +109,9 @@ def serve(
         if self_signed:
             files = make_certificate(state, host)
         tls = None if files is None else (tls_context(*files), files[0])
-        ways = replace(_ways(house, log, deadline or [], rate, per_address), issuer=issuer)
+        ways = replace(
+            _ways(house, log, deadline or [], rate, per_address), issuer=issuer, shelf=state / "published"
+        )
         name = _DEMO if demo else _DATABASE
         front = None if pg_port is None else wire_front(house, accounts, name, tls, ways)
 
@@ -193,7 +195,7 @@ def _opened(catalog: Catalog) -> Iterator[tuple[House, Accounts]]:
 
     with open_all(catalog) as session:
         accounts = Accounts.open(catalog.ledger, state=catalog.state)
-        house = House(session)
+        house = House(session, catalog=catalog)
         try:
             yield house, accounts
         finally:

@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import InvalidParameter
-from sfumato.ledger import Ledger, Steward
+from sfumato.ledger import Ledger, Receipt, Steward
 from sfumato.ledger.names import alike
 from sfumato.schema import PrivateTable
 
 if TYPE_CHECKING:
-    from sfumato.session import Session
+    from sfumato.catalog import Catalog
+    from sfumato.dossier import Facts
+    from sfumato.session import Release, Session
 
 __all__ = ["House"]
 
@@ -30,12 +32,15 @@ class House:
     Args:
         session: The steward's.
         most: How many analysts' sessions are kept open; who was away longest is opened anew.
+        catalog: The steward's file, where there is one.
     """
 
-    def __init__(self, session: Session, *, most: int = _MOST_SESSIONS) -> None:
+    def __init__(
+        self, session: Session, *, most: int = _MOST_SESSIONS, catalog: Catalog | None = None
+    ) -> None:
         if session.analyst is not None:
             raise InvalidParameter("A server serves the steward's session, not an analyst's.")
-        self._session, self._most = session, most
+        self._session, self._most, self.catalog = session, most, catalog
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
         self._work, self._working = 0, threading.Condition()
@@ -71,6 +76,31 @@ class House:
     def steward(self, by: str) -> Steward:
         """The steward's acts, on record as done by somebody."""
         return Steward(self.ledger, by=by)
+
+    def facts(self, dataset: str) -> Facts:
+        """All that is on record about a dataset, for stewards and auditors: no row is read.
+
+        Raises:
+            InvalidParameter: if the tables were declared without a steward's file.
+            LedgerTampered: if the ledger does not verify.
+        """
+        from sfumato.dossier import facts
+
+        if self.catalog is None:
+            raise InvalidParameter("A dossier needs a catalog: serve a sfumato.toml.")
+        return facts(self.catalog, self.ledger, dataset, session=lambda: self._session)
+
+    def receipts(self) -> list[Receipt]:
+        """What was released before, by everybody, oldest first: for stewards and auditors."""
+        return self._session.releases()
+
+    def answer(self, number: int) -> Release:
+        """The answer that a receipt paid for, whoever paid: for stewards, who decide what is published.
+
+        Raises:
+            InvalidParameter: if there is none on record.
+        """
+        return self._session.reread(number)
 
     @contextmanager
     def working(self) -> Iterator[None]:

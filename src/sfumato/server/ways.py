@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from pathlib import Path
 
 from sfumato._dataclasses import dataclass
 from sfumato.server.access.issuers import Issuer
@@ -26,6 +27,7 @@ class Ways:
         rates: How often an account may ask.
         per_address: How many connections to a front an address may have; None: as many as it likes.
         issuer: Whose signed tokens are taken over HTTP, beside our own; None: nobody's.
+        shelf: The folder of releases that anybody may see, as files; None: nothing is published.
     """
 
     metrics: Metrics = field(default_factory=Metrics)
@@ -34,6 +36,7 @@ class Ways:
     rates: Rates = field(default_factory=Rates)
     per_address: int | None = None
     issuer: Issuer | None = None
+    shelf: Path | None = None
 
     @property
     def watch(self) -> Watch:

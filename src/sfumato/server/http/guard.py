@@ -233,11 +233,13 @@ def _ending() -> Response:
 
 
 def with_headers(send: Send, headers: Iterable[tuple[bytes, bytes]] = HEADERS) -> Send:
-    """Sends, with what browsers are told of every answer."""
+    """Sends, with what browsers are told of every answer that does not tell them something else."""
 
     async def telling(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *headers]}
+            told = {name.lower() for name, _ in message["headers"]}
+            more = [(name, value) for name, value in headers if name not in told]
+            message = {**message, "headers": [*message["headers"], *more]}
         await send(message)
 
     return telling

@@ -5,6 +5,7 @@ entering    /login, /logout: a token becomes a sealed cookie, which lasts a work
 hall        what each request passes: the cookie, who asks, how much is sent, where a form came from
 looks       templates, and what all of them know
 drawing     charts as SVG, from plain numbers
+show        /show, /public: cards, dossiers and releases for others (released: a release as one file)
 ```
 
 Every section is a class with `add_to(app)`, as the addresses of the API are. Nothing here reads data, decides

@@ -8,12 +8,16 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from sfumato.dossier.facts import many
+from sfumato.ledger.budget import amount
 from sfumato.render import key, shown
 from sfumato.server.access import Account, Act
 from sfumato.server.http.guard import ASKER
+from sfumato.server.page.drawing import gauge
 
 __all__ = ["Looks", "asker", "is_part", "sections", "static_file"]
 
@@ -24,7 +28,7 @@ _KINDS = {
     "svg": "image/svg+xml",
     "txt": "text/plain; charset=utf-8",
 }
-SECTIONS: tuple[tuple[str, str, Act | None], ...] = ()
+SECTIONS: tuple[tuple[str, str, Act | None], ...] = (("/show", "Show", None),)
 """The address, the name, and what one must be allowed to do to see it."""
 
 
@@ -40,8 +44,12 @@ class Looks:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._made.filters.update({"key": key, "shown": shown})
-        self._made.globals["static"] = _address
+        self._made.filters.update({"key": key, "shown": shown, "ticked": _ticked})
+        self._made.globals.update({"static": _address, "amount": amount, "many": many, "gauge": _gauge})
+
+    def text(self, name: str, **values: Any) -> str:
+        """A template that knows nothing of who asks."""
+        return self._made.get_template(name).render(**values)
 
     def page(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
         """A template as a whole page, or as a part of one."""
@@ -80,6 +88,18 @@ def _common(request: Request) -> dict[str, Any]:
         "sections": [(where, name, path == where or path.startswith(f"{where}/")) for where, name, _ in mine],
         "may": {act.value: who is not None and who.may(act) for act in Act},
     }
+
+
+def _ticked(text: str) -> Markup:
+    """What stands between backticks, as code."""
+    parts = [escape(part) for part in text.split("`")]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts)
+    )
+
+
+def _gauge(share: Any, title: str) -> Markup:
+    return gauge(float(share), title=f"{title}: {float(share):.0%}")
 
 
 @cache
