@@ -20,6 +20,8 @@ from sfumato.numeric.exact import (
     nonnegative,
     positive,
     probability,
+    read_decimal,
+    read_fraction,
 )
 
 
@@ -98,3 +100,37 @@ def test_three_tenths_are_shown_as_three_tenths():
     assert float_up(Fraction(3, 10)) == 0.30000000000000004
     assert decimal_up(Fraction(1, 3)) > 1 / 3
     assert decimal_up(Fraction(10) ** 400) == math.inf
+
+
+@given(st.fractions())
+def test_what_is_written_is_read_again(x):
+    assert read_fraction(str(x)) == read_fraction(f"{x.numerator}/{x.denominator}") == x
+    assert read_fraction(f"{x.numerator}e-3") == x.numerator / Fraction(1000)
+    assert read_decimal(f"{x.numerator}e-3") == Decimal(f"{x.numerator}e-3")
+
+
+def test_the_longest_that_python_writes_is_read_again():
+    for number in (10**4299, 10**4300 - 1):
+        assert read_fraction(str(number)) == number
+        assert read_fraction(f"1/{number}") == Fraction(1, number)
+
+
+TOO_LONG = ["1e4300", "1e-4300", "9" * 4301, "1/" + "9" * 4301, "9" * 2200 + "e2200", "1e999999999"]
+TOO_LONG += ["1e" + "9" * 30, "1" * 10**6, "0." + "1" * 10**6, "1/" + "3" * 10**6]
+
+
+@pytest.mark.parametrize("written", TOO_LONG, ids=lambda text: text[:12])
+def test_a_stored_number_takes_no_longer_than_its_text(written):
+    with pytest.raises(ValueError, match="at most 4,300 digits"):
+        read_fraction(written)
+    if "/" not in written and len(written) not in (2205, 4301):
+        with pytest.raises(ValueError, match="at most 4,300 digits"):
+            read_decimal(written)
+
+
+@pytest.mark.parametrize(
+    "written", ["", "nan", "inf", "1/0", "1/-3", "0x10", "1_0", " 1", "\u0663", 3, 0.5, None]
+)
+def test_what_is_no_stored_number_is_refused(written):
+    with pytest.raises(ValueError, match="such as 3/4"):
+        read_fraction(written)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli.opening import exactly
+from sfumato.numeric.exact import read_fraction
 from sfumato.schema.windows import span_of
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _about(receipt: Receipt) -> str:
         limit = receipt.memo.get("budget")
         each = None if limit is None else limit.get("each")
         span = "in all" if each is None else f"for each {span_of(each)}"
-        text = f"{'none' if limit is None else exactly(Fraction(limit['epsilon']))} {span}: {text}"
+        text = f"{'none' if limit is None else exactly(read_fraction(limit['epsilon']))} {span}: {text}"
     if receipt.kind == "access":
         text = str(receipt.memo.get("act", ""))
     by = receipt.memo.get("by") if receipt.kind != "debit" else None

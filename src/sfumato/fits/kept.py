@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InvalidParameter, LedgerUnusable
+from sfumato.numeric.exact import read_fraction
 from sfumato.session.columnar import Stored, Writing
 
 __all__ = ["Kept", "Learned", "plain"]
@@ -61,9 +62,10 @@ class Kept(NamedTuple):
                 raise ValueError("another format")
             learned = {name: stored.table(said) for name, said in facts["learned"].items()}
             bounds = {
-                name: (Fraction(lower), Fraction(upper)) for name, (lower, upper) in facts["bounds"].items()
+                name: (read_fraction(lower), read_fraction(upper))
+                for name, (lower, upper) in facts["bounds"].items()
             }
-            return cls(learned, Fraction(facts["epsilon"]), Fraction(facts["delta"]), bounds)
+            return cls(learned, read_fraction(facts["epsilon"]), read_fraction(facts["delta"]), bounds)
         except (ValueError, KeyError, TypeError):
             raise LedgerUnusable(
                 "A stored model was written by another version of Sfumato; upgrade to read it."

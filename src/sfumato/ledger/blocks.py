@@ -11,6 +11,7 @@ from sfumato.ledger.journal import Journal
 from sfumato.ledger.names import alike
 from sfumato.ledger.receipt import Receipt
 from sfumato.ledger.rules import account_of
+from sfumato.numeric.exact import read_fraction
 
 __all__ = ["BlocksOf", "can_be_resumed", "problems_of"]
 
@@ -81,7 +82,7 @@ def can_be_resumed(row: Row) -> bool:
 def problems_of(row: Row, taken: dict[int, Fraction]) -> list[str]:
     """What is wrong with a block, with what was taken so far of each debit that can be resumed."""
     body = row.facts
-    debit, share, total = body["debit"], Fraction(body["share"]), Fraction(body["taken"])
+    debit, share, total = body["debit"], read_fraction(body["share"]), read_fraction(body["taken"])
     if debit not in taken or share <= 0 or taken[debit] + share != total or total > 1:
         return [f"Receipt {row.number} takes a block that was not paid for."]
     taken[debit] = total

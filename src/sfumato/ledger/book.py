@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 
 from sfumato.errors import LedgerUnusable
 from sfumato.ledger.account import Account
@@ -12,6 +11,7 @@ from sfumato.ledger.budget import Budget
 from sfumato.ledger.chain import GENESIS, Chain, Row
 from sfumato.ledger.gates import windows_in
 from sfumato.ledger.sums import totals_of
+from sfumato.numeric.exact import read_fraction
 
 __all__ = ["Book"]
 
@@ -120,7 +120,7 @@ def _give(accounts: dict[str, Account], row: Row) -> None:
 
 def _block(accounts: dict[str, Account], row: Row) -> None:
     facts = row.facts
-    accounts[row.dataset].taken[facts["debit"]] = Fraction(facts["taken"])
+    accounts[row.dataset].taken[facts["debit"]] = read_fraction(facts["taken"])
 
 
 def _point(accounts: dict[str, Account], row: Row) -> None:

@@ -20,7 +20,7 @@ from sfumato.accounting import (
 )
 from sfumato.errors import InvalidParameter, LedgerUnusable
 from sfumato.loss import ConcentratedLoss, GaussianLoss, RenyiLoss
-from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, positive
+from sfumato.numeric.exact import Rational, as_fraction, delta_of, float_up, positive, read_fraction
 from sfumato.schema.unit import window_of
 from sfumato.schema.windows import Each, span_of
 
@@ -174,12 +174,12 @@ class Budget:
             limits = data["limits" if each is None else _LIMITS_EACH]
             budget = cls.__new__(cls)
             budget._set(
-                Fraction(data["epsilon"]),
-                Fraction(data["delta"]),
+                read_fraction(data["epsilon"]),
+                read_fraction(data["delta"]),
                 accountant,
-                None if order is None else Fraction(order),
-                Fraction(data["aside"]),
-                tuple(Fraction(limit) for limit in limits),
+                None if order is None else read_fraction(order),
+                read_fraction(data["aside"]),
+                tuple(read_fraction(limit) for limit in limits),
                 window_of(each, "each"),
             )
             if len(budget.limits) != len(_GATES[accountant].units):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hmac
 import json
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +18,7 @@ from sfumato.ledger.files import read_whole, replace_file
 from sfumato.ledger.seat import Seat
 from sfumato.ledger.spans import Spans
 from sfumato.ledger.store import Store
+from sfumato.numeric.exact import read_fraction
 
 __all__ = ["EVERY", "Checkpoint", "FileCheckpoint", "NoCheckpoint"]
 
@@ -201,7 +201,7 @@ def _account(name: str, data: dict[str, Any]) -> Account:
         adjacency=data["adjacency"],
         debits=data["debits"],
         given=set(data["given"]),
-        taken={debit: Fraction(part) for debit, part in data["taken"]},
+        taken={debit: read_fraction(part) for debit, part in data["taken"]},
         lengths=dict(data["lengths"]),
         spans=Spans.from_dict(data["spans"]),
     )

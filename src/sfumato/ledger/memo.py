@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato._dataclasses import dataclass
+from sfumato.numeric.exact import read_fraction
 
 __all__ = ["Memo"]
 
@@ -95,6 +96,6 @@ def _earlier(facts: Mapping[str, Any]) -> tuple[str, str]:
 
 def _number(value: Any) -> Fraction | None:
     try:
-        return None if value is None else Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
+        return None if value is None else read_fraction(str(value).strip())
+    except ValueError:
         return None

@@ -16,6 +16,7 @@ from sfumato.ledger.budget import Budget, amount
 from sfumato.ledger.chain import Row, canonical
 from sfumato.ledger.memo import Memo
 from sfumato.loss import PrivacyLoss
+from sfumato.numeric.exact import read_fraction
 from sfumato.schema import Windows
 
 __all__ = ["Dataset", "Kind", "Receipt"]
@@ -261,12 +262,12 @@ def fractions(data: Mapping[str, str]) -> dict[str, Fraction]:
 
 @lru_cache(maxsize=1024)
 def fraction(written: str) -> Fraction:
-    """An exact number as a body holds it: `3/4`."""
-    numerator, slash, denominator = written.partition("/")
-    try:
-        return Fraction(int(numerator), int(denominator) if slash else 1)
-    except ValueError:
-        return Fraction(written)
+    """An exact number as a body holds it: `3/4`.
+
+    Raises:
+        ValueError: if it is none, or too long.
+    """
+    return read_fraction(written)
 
 
 @lru_cache(maxsize=4096)

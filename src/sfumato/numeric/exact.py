@@ -6,7 +6,7 @@ import math
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias, cast
+from typing import Any, Never, TypeAlias, cast
 
 import numpy as np
 
@@ -25,6 +25,8 @@ __all__ = [
     "nonnegative",
     "positive",
     "probability",
+    "read_decimal",
+    "read_fraction",
     "show",
 ]
 
@@ -35,6 +37,8 @@ Rational: TypeAlias = int | float | Decimal | Fraction | str
 _LONGEST, _MOST = 20_000, 2**63
 _SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
 _LONG = 10**300
+# What a document may hold: as many digits as Python writes, twice, and a slash.
+_WRITTEN, _DIGITS, _BITS = 10_000, 4_300, 14_285
 # Python also reads other scripts' digits and underscores; a price must be read by everyone as it is by us.
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
@@ -99,6 +103,47 @@ def _decimal(number: Decimal) -> Fraction:
     ):
         raise ValueError
     return Fraction(number)
+
+
+def read_fraction(written: object) -> Fraction:
+    """The exact number that a document holds as text, such as `3/4`, `0.1` or `1e-6`.
+
+    Documents come from files and from other machines. What `Fraction` would need more time and memory for
+    than the text is long, such as 1e999999999, is refused, and so is what could not be written down again.
+
+    Raises:
+        ValueError: if it is none, or too long.
+    """
+    if isinstance(written, str) and len(written) <= _WRITTEN:
+        exact = None
+        if _RATIO.fullmatch(written):
+            numerator, _, denominator = written.partition("/")
+            if max(len(numerator.lstrip("+-")), len(denominator)) <= _DIGITS and denominator.strip("0"):
+                exact = Fraction(int(numerator), int(denominator))
+        elif _DECIMAL.fullmatch(written):
+            exact = Fraction(read_decimal(written))
+        if exact is not None and max(exact.numerator.bit_length(), exact.denominator.bit_length()) <= _BITS:
+            return exact
+    return _no_number()
+
+
+def read_decimal(written: str) -> Decimal:
+    """The decimal that a document holds as text; spelt out, it has no more digits than can be written.
+
+    Raises:
+        ValueError: if it is none, or too long.
+    """
+    try:
+        number = Decimal(written) if len(written) <= _WRITTEN else _no_number()
+    except ArithmeticError:
+        _no_number()
+    if number.is_finite() and abs(number.adjusted()) >= _DIGITS:
+        _no_number()
+    return number
+
+
+def _no_number() -> Never:
+    raise ValueError(f"A stored number is text such as 3/4 or 0.1, with at most {_DIGITS:,} digits.")
 
 
 def positive(value: Rational, name: str) -> Fraction:

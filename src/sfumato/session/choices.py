@@ -14,7 +14,7 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.ledger import Memo, Receipt, Right
 from sfumato.loss import PrivacyLoss
 from sfumato.mechanisms import AboveThreshold, Exponential, PermuteAndFlip
-from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, show
+from sfumato.numeric.exact import Rational, as_fraction, as_integer, positive, read_fraction, show
 from sfumato.plan.expressions.tree import Column
 from sfumato.plan.expressions.written import written
 from sfumato.plan.prices.price import instrument
@@ -62,7 +62,7 @@ class KeptChoice(NamedTuple):
     def from_bytes(cls, data: bytes) -> KeptChoice:
         """What `to_bytes` wrote."""
         stored = json.loads(data)
-        return cls(tuple(stored["places"]), Fraction(stored["epsilon"]))
+        return cls(tuple(stored["places"]), read_fraction(stored["epsilon"]))
 
 
 @dataclass(frozen=True, slots=True)

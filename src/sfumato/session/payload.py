@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import LedgerUnusable
+from sfumato.numeric.exact import read_fraction
 from sfumato.plan.intervals.noise import Noise
 from sfumato.session.columnar import Stored, Writing
 
@@ -129,16 +130,16 @@ class Answer:
                     Noise(law, float.fromhex(scale), float.fromhex(slack), whole, float.fromhex(rounding))
                     for law, scale, slack, whole, rounding in facts["noises"]
                 ),
-                Fraction(facts["epsilon"]),
-                Fraction(facts["delta"]),
+                read_fraction(facts["epsilon"]),
+                read_fraction(facts["delta"]),
                 facts["mechanism"],
                 None if groups is None else stored.keys(groups),
                 None if units is None else stored.units(units),
                 tuple(
-                    (Fraction(price), tuple(stored.table(array) for array in arrays))
+                    (read_fraction(price), tuple(stored.table(array) for array in arrays))
                     for price, arrays in facts.get("extras", ())
                 ),
-                None if selection is None else (Fraction(selection[0]), Fraction(selection[1])),
+                None if selection is None else (read_fraction(selection[0]), read_fraction(selection[1])),
                 facts.get("gaussian", facts["format"] == _GAUSSIAN),
             )
         except (ValueError, KeyError, TypeError, IndexError):

@@ -15,6 +15,7 @@ from sfumato._dataclasses import dataclass
 from sfumato._files import write_whole
 from sfumato.engines.parts import Part, digest_of
 from sfumato.errors import InvalidParameter, LedgerUnusable
+from sfumato.numeric.exact import read_fraction
 from sfumato.render import shown, text_table
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ class Manifest:
                     Part(number, each["name"], each["rows"], each["sha256"])
                     for number, each in enumerate(facts["files"])
                 ),
-                Fraction(facts["epsilon"]),
-                Fraction(facts["delta"]),
+                read_fraction(facts["epsilon"]),
+                read_fraction(facts["delta"]),
                 facts["mechanism"],
             )
         except (ValueError, KeyError, TypeError):

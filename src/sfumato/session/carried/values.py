@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
@@ -13,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from sfumato.numeric.exact import read_decimal, read_fraction
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, literal
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.quote import ColumnQuote, MeasurementQuote
@@ -45,7 +45,6 @@ __all__ = ["pack", "pack_expression", "pack_scalar", "unpack", "unpack_expressio
 Plain: TypeAlias = Any
 """What JSON has."""
 
-_RATIO = re.compile("-?[0-9]+(/[0-9]+)?")
 _CLASSES: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
@@ -76,17 +75,10 @@ _CLASSES: Mapping[str, type] = {
 }
 
 
-def _ratio(text: str) -> Fraction:
-    """A fraction as `str` writes it; spelt out, 1e999999999 would fill the memory."""
-    if not _RATIO.fullmatch(text):
-        raise ValueError("no fraction")
-    return Fraction(text)
-
-
 _SCALARS: tuple[tuple[type, str, Callable[[Any], str], Callable[[str], Any]], ...] = (
     (float, "float", float.hex, float.fromhex),
-    (Fraction, "fraction", str, _ratio),
-    (Decimal, "decimal", str, Decimal),
+    (Fraction, "fraction", str, read_fraction),
+    (Decimal, "decimal", str, read_decimal),
     (datetime.datetime, "moment", datetime.datetime.isoformat, datetime.datetime.fromisoformat),
     (datetime.date, "date", datetime.date.isoformat, datetime.date.fromisoformat),
     (datetime.time, "clock", datetime.time.isoformat, datetime.time.fromisoformat),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerUnusable, QueryRefused
 from sfumato.ledger import Memo
-from sfumato.numeric.exact import Rational, as_integer
+from sfumato.numeric.exact import Rational, as_integer, read_fraction
 from sfumato.session.series.calendar import Value, refuse_zone
 from sfumato.session.series.points import Courses
 from sfumato.session.series.pricing import (
@@ -169,7 +169,7 @@ class Stream(Published):
         """Whether a debit paid for this very series; its delta is taken over, where none was named."""
         memo, pricing = receipt.memo, self.pricing
         if self._at_delta is not None and memo.get("unnamed") == "delta" and receipt.loss != self.loss:
-            pricing = replace(pricing, quote=self._at_delta(Fraction(str(memo["delta"]))))
+            pricing = replace(pricing, quote=self._at_delta(read_fraction(str(memo["delta"]))))
         if receipt.loss != pricing.quote.loss:
             return False
         pricing = pricing.on_record(memo["plan"])
