@@ -224,7 +224,7 @@ def test_a_compressed_answer_is_refused_and_not_unpacked(encoding):
 
 
 def test_an_answer_without_an_end_is_not_read_to_its_end(monkeypatch):
-    monkeypatch.setattr(connection, "MOST_BYTES_READ", 1_000_000)
+    monkeypatch.setattr(connection, "SHORT_BYTES_READ", 1_000_000)
     sent = []
 
     def respond(handler):
@@ -243,7 +243,7 @@ def test_an_answer_without_an_end_is_not_read_to_its_end(monkeypatch):
 
 
 def test_an_answer_of_just_so_many_bytes_is_read(url, monkeypatch):
-    monkeypatch.setattr(connection, "MOST_BYTES_READ", 2)
+    monkeypatch.setattr(connection, "SHORT_BYTES_READ", 2)
     with (
         answering(saying(200, b"{}")) as (other, _),
         pytest.raises(ServerUnreachable, match="no server of Sfumato"),
@@ -323,7 +323,7 @@ def spoilt(document):
     if "said" in named:
         why, notes, *others, standing = named["said"]
         named["said"] = [why + ESCAPES, [*notes, ESCAPES], *others, [*standing, [ESCAPES, ESCAPES]]]
-    for name in ("dataset", "accountant", "window"):
+    for name in ("dataset", "window"):
         if isinstance(named.get(name), str):
             named[name] += ESCAPES
     return named
@@ -335,9 +335,12 @@ def test_receipts_that_are_none_or_never_end_are_one_sentence(url, monkeypatch):
             monkeypatch.setattr(session.connection, "get", lambda *_, page=page, **__: page)
             with pytest.raises(sf.errors.SfumatoError):
                 session.releases()
-        same = [{"kind": "limit", "number": 7}] * 1_000
-        monkeypatch.setattr(session.connection, "get", lambda *_, **__: same)
-        assert session.releases() == []
+        numbers = list(range(1, 1_001))
+        for wrong in ([7] * 1_000, [*range(2, 1_001), 1], [*numbers, 1_001], [0, *numbers[1:]], [5]):
+            page = [{"kind": "limit", "number": number} for number in wrong]
+            monkeypatch.setattr(session.connection, "get", lambda *_, page=page, **__: page)
+            with pytest.raises(sf.errors.SfumatoError):
+                session.releases(after=0 if wrong != [5] else 5)
 
 
 def test_another_version_is_said():
@@ -501,6 +504,66 @@ def test_certificates_are_checked_and_one_may_be_given(place, tmp_path):
         sf.connect("https://127.0.0.1", token=TOKEN, certificate=key)
     with pytest.raises(InvalidParameter, match="no PEM file"):
         sf.connect("https://127.0.0.1", token=TOKEN, certificate=tmp_path / "none.pem")
+
+
+class Proxy:
+    """A way through another machine, which is told where to."""
+
+    def __init__(self):
+        self.asked, self._listening = [], socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(
+                    target=self._tunnel, args=(self._listening.accept()[0],), daemon=True
+                ).start()
+
+    def _tunnel(self, near):
+        head = near.recv(1 << 16).decode()
+        self.asked.append(head)
+        host, _, port = head.split()[1].rpartition(":")
+        with near, socket.create_connection((host, int(port))) as far:
+            near.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            back = threading.Thread(target=self._copy, args=(far, near), daemon=True)
+            back.start()
+            self._copy(near, far)
+            back.join(5)
+
+    def _copy(self, one, other):
+        with contextlib.suppress(OSError):
+            while some := one.recv(1 << 16):
+                other.sendall(some)
+            other.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        self._listening.close()
+
+
+def test_a_proxy_of_the_environment_is_used_where_it_cannot_read_the_token(place, tmp_path, monkeypatch):
+    own, key = certificate(tmp_path)
+    for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with (
+        contextlib.closing(Proxy()) as proxy,
+        started(make_app(place, known), ssl_certfile=own, ssl_keyfile=key) as url,
+    ):
+        for written, said in ((proxy.address, ""), (f"http://ada:p%40ss@{proxy.address}", "YWRhOnBAc3M=")):
+            monkeypatch.setenv("HTTPS_PROXY", written)
+            with sf.connect(url, token=TOKEN, certificate=own) as session:
+                assert session.analyst == "ada"
+            assert proxy.asked[-1].startswith(f"CONNECT {url.removeprefix('https://')} ")
+            assert said in proxy.asked[-1]
+            assert TOKEN not in proxy.asked[-1]
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        with sf.connect(url, token=TOKEN, certificate=own):
+            assert len(proxy.asked) == 2
+        monkeypatch.delenv("NO_PROXY")
+        monkeypatch.setenv("HTTPS_PROXY", "gopher://x:y:z")
+        with pytest.raises(sf.errors.SfumatoError, match="proxy"):
+            sf.connect(url, token=TOKEN, certificate=own)
 
 
 def test_without_its_library_the_extra_is_named(url, monkeypatch):

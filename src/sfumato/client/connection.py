@@ -11,16 +11,15 @@ from typing import Any
 
 from sfumato import errors, random
 from sfumato.client.address import address_of, certified, is_plain, token_of
+from sfumato.client.documents import SHORT_BYTES_READ, Allowance, document_of
 from sfumato.errors import InvalidParameter, MissingExtra, ServerUnreachable, SfumatoError
 from sfumato.render import visible
 
-__all__ = ["MOST_BYTES_READ", "Connection"]
+__all__ = ["Connection"]
 
 _TRIES, _PAUSE, _PATIENCE = 3, 0.2, 30.0
 _CONNECT = 10.0
-_MOST_BYTES = 1 << 20  # that a server takes
-MOST_BYTES_READ = 1 << 28
-"""How long a server's answer may be, 256 MiB; what is longer is not read to its end."""
+_MOST_BYTES = 1 << 20  # that a server takes, and that its refusals may have
 _LONGEST = 10_000  # letters of what a server says of an error
 _CLASSES: Mapping[str, type[SfumatoError]] = {
     kind.code: kind for kind in (getattr(errors, name) for name in errors.__all__)
@@ -44,14 +43,14 @@ class Connection:
     A request whose connection is lost is sent again, twice at most: a question has a word of its own
     (`Idempotency-Key`), and what was paid for it is given again, free. A server that says so is given time.
 
-    A server is not trusted with this process: compressed answers, longer ones than `MOST_BYTES_READ` and
-    documents that cannot be read are refused, and its messages have no control characters.
+    A server is not trusted with this process: answers that are compressed, too long, too slow or nested too
+    deeply and documents that cannot be read are refused, and its messages have no control characters.
 
     Args:
         url: Where the server is.
         token: Sent in a header, to this address alone: redirections are not followed.
         certificate: A file with the certificate to trust, of a server that has signed its own.
-        timeout: How many seconds an answer may take.
+        timeout: How many seconds an answer may take, from the first byte sent to the last one read.
         plain: Whether the token may travel to another machine without TLS.
 
     Raises:
@@ -79,37 +78,55 @@ class Connection:
             raise MissingExtra(
                 "sf.connect needs the extra `client`: pip install 'sfumato[client]'."
             ) from None
-        self._timeout = timeout
-        self._lost = httpx.RequestError
-        self._late = httpx.TimeoutException
+        from sfumato.client.deadline import LATE, LOST, Transport
+
+        self._timeout, self._lost, self._late = timeout, LOST, LATE
+        proxied = not is_plain(self.address)  # a proxy for plain HTTP would read the token
+        self._way = Transport(self.address, verify=verify, proxied=proxied)
         self._http = httpx.Client(
             headers={
                 "Authorization": f"Bearer {token}",
                 "Accept": "application/json",
                 "Accept-Encoding": "identity",
             },
-            timeout=httpx.Timeout(timeout, connect=min(_CONNECT, timeout)),
-            verify=verify,
+            transport=self._way,
             follow_redirects=False,
-            trust_env=not is_plain(self.address),  # a proxy for plain HTTP would read the token
+            trust_env=False,
         )
 
-    def get(self, path: str, *, missing: str = "", **asked: str | int | None) -> Any:
+    def allowing(self, most: int) -> Allowance:
+        """So many bytes from now on, within the time that an answer may take."""
+        return Allowance(time.monotonic() + self._timeout, most)
+
+    def get(
+        self,
+        path: str,
+        asked: Mapping[str, str | int | None] | None = None,
+        *,
+        missing: str = "",
+        within: Allowance | None = None,
+    ) -> Any:
         """A document.
 
         Args:
             path: Behind the address.
+            asked: Parameters; None: not given.
             missing: What to say if it is not there.
-            **asked: Parameters; None: not given.
+            within: What it may take; by default a short document.
 
         Raises:
             SfumatoError: as the server says, or `ServerUnreachable`.
         """
-        given = {name: one for name, one in asked.items() if one is not None}
-        return self._sent("GET", path, given, None, missing)
+        given = {name: one for name, one in (asked or {}).items() if one is not None}
+        return self._sent("GET", path, given, None, missing, within)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+    def post(self, path: str, body: Mapping[str, Any], *, within: Allowance | None = None) -> Any:
         """What the server answers to a question; asked again after a lost connection, it is paid once.
+
+        Args:
+            path: Behind the address.
+            body: The question.
+            within: What the answer may take; by default a short document.
 
         Raises:
             SfumatoError: as the server says, or `ServerUnreachable`.
@@ -120,39 +137,54 @@ class Connection:
                 f"A question over HTTP may have {_MOST_BYTES:,} bytes, and this has {len(written):,}: "
                 "shorten its lists."
             )
-        return self._sent("POST", path, {}, written, "")
+        return self._sent("POST", path, {}, written, "", within)
 
     def close(self) -> None:
         """Ends it."""
         self._http.close()
 
     def _sent(
-        self, method: str, path: str, asked: Mapping[str, Any], body: bytes | None, missing: str
+        self,
+        method: str,
+        path: str,
+        asked: Mapping[str, Any],
+        body: bytes | None,
+        missing: str,
+        within: Allowance | None,
     ) -> Any:
-        headers = {}
+        allowed, headers = within or self.allowing(SHORT_BYTES_READ), {}
         if body is not None:
             headers = {"Content-Type": "application/json", "Idempotency-Key": random.token()}
         for attempt in range(_TRIES):
+            left, pause = max(0.0, allowed.seconds), _PAUSE * 2**attempt
             try:
-                with self._http.stream(
-                    method, f"{self.address}{path}", params=asked, content=body, headers=headers
-                ) as response:
-                    content = self._content(response)
+                with (
+                    self._way.until(allowed.until),
+                    self._http.stream(
+                        method,
+                        f"{self.address}{path}",
+                        params=asked,
+                        content=body,
+                        headers=headers,
+                        timeout=(min(_CONNECT, left), left, left, left),
+                    ) as response,
+                ):
+                    content = self._content(response, allowed)
             except self._lost as error:
                 last = attempt == _TRIES - 1 or isinstance(error, self._late)
-                if last or _is_about_tls(error):
+                if last or _is_about_tls(error) or pause > allowed.seconds:
                     raise self._unreachable(error) from None
-                time.sleep(_PAUSE * 2**attempt)
+                time.sleep(pause)
             except RuntimeError:
                 raise ServerUnreachable("This session is closed; connect again.") from None
             else:
                 wait = _asked_to_wait(response, content)
-                if wait is None or attempt == _TRIES - 1:
+                if wait is None or attempt == _TRIES - 1 or wait > allowed.seconds:
                     return self._read(response, content, missing)
                 time.sleep(wait)
         raise AssertionError
 
-    def _content(self, response: Any) -> bytes:
+    def _content(self, response: Any, allowed: Allowance) -> bytes:
         """The bytes of an answer as they came, none of them unpacked.
 
         Raises:
@@ -164,13 +196,15 @@ class Connection:
                 "the server leave answers as they are."
             )
         content = bytearray()
+        most = allowed.bytes if response.status_code < 400 else min(allowed.bytes, _MOST_BYTES)
         for some in response.iter_raw():
             content += some
-            if len(content) > MOST_BYTES_READ:
+            if len(content) > most:
                 raise ServerUnreachable(
-                    f"{self.address} sends more than {MOST_BYTES_READ:,} bytes in one answer: check the URL, "
-                    "or ask for fewer groups."
+                    f"{self.address} sends more than {most:,} bytes in one answer: check the URL, or ask for "
+                    "fewer groups or receipts."
                 )
+        allowed.bytes -= len(content)
         return bytes(content)
 
     def _unreachable(self, error: Exception) -> ServerUnreachable:
@@ -200,7 +234,7 @@ class Connection:
                 "server itself."
             )
         try:
-            document = json.loads(content)
+            document = document_of(content)
             refused = None if status < 400 else document["error"]
             if refused is not None:
                 error = _error(refused, response.headers.get("retry-after"))

@@ -39,4 +39,7 @@ class Kept:
     def release(self, data: Mapping[str, Any], tables: Mapping[str, Any]) -> Release:
         """The release of a document, with what was computed for an earlier one of the same answer."""
         release = unpack_release(data, tables, quoted=self.quote)
-        return self._lately.shared(release, release._answer) if release.free else release
+        if release.free:
+            release = self._lately.shared(release, release._answer)
+        _ = release.table  # made here, where what does not fit is said; it is kept with the release
+        return release

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
+from sfumato.client.documents import MOST_BYTES_READ
 from sfumato.errors import QueryRefused, ServerUnreachable, SfumatoError
 from sfumato.numeric.exact import Rational, as_fraction
 from sfumato.plan.expressions.tree import columns_of
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["RemoteQuery", "made_of"]
 
 T = TypeVar("T")
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    RecursionError,
+    MemoryError,
+)
 _AGGREGATE = re.compile(r"a\d+").fullmatch
 
 
@@ -41,7 +52,7 @@ def made_of(document: Any, make: Callable[[Any, Mapping[str, Any]], T], tables: 
         return make(document, tables)
     except SfumatoError:
         raise
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+    except _UNREADABLE:
         raise ServerUnreachable(
             "What the server sent cannot be read: connect anew; an answer that was paid meanwhile is free."
         ) from None
@@ -164,9 +175,10 @@ class RemoteQuery(Query):
                 profile=profile,
             )
         )
-        return made_of(
-            self.connection.post("/api/session/release", body), self.kept.release, self._session.tables
+        document = self.connection.post(
+            "/api/session/release", body, within=self.connection.allowing(MOST_BYTES_READ)
         )
+        return made_of(document, self.kept.release, self._session.tables)
 
     def write(self, folder: str | Path, *_: object, **__: object) -> NoReturn:
         """Not over HTTP: files are written where the data are."""

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote as _in_path
 
 from sfumato.client.connection import Connection
+from sfumato.client.documents import MOST_BYTES_READ
 from sfumato.client.kept import Kept
 from sfumato.client.query import RemoteQuery, made_of
 from sfumato.client.selection import RemoteSelection
@@ -23,6 +24,7 @@ from sfumato.plan.questions.nodes import Report
 from sfumato.plan.questions.paid_windows import windows_read
 from sfumato.render import visible
 from sfumato.schema import PrivateTable, Windows
+from sfumato.schema.unit import window_of
 from sfumato.session.carried import version_here
 from sfumato.session.carried.answers import unpack_receipt
 from sfumato.session.carried.balances import unpack_balance
@@ -39,7 +41,7 @@ from sfumato.sql.views import joined_view
 
 __all__ = ["RemoteSession", "connect"]
 
-_PAGE = 1_000  # receipts
+_PAGE, _LONGEST = 1_000, 1_000  # receipts, and letters of a name
 _BESIDE = "It is asked beside the data, not over HTTP: have the steward do it, or ask in SQL."
 
 
@@ -109,8 +111,8 @@ class RemoteSession(NotAList):
                 f"The server runs Sfumato {known}, and this is {version_here()}: install the same, "
                 f"pip install sfumato=={known}."
             )
-        self.analyst = str(begun.get("analyst"))
-        self._windows = made_of(begun.get("windows") or {}, lambda data, _: dict(data), {})
+        self.analyst = visible(str(begun.get("analyst"))[:_LONGEST])
+        self._windows = made_of(begun.get("windows") or {}, _windows, {})
         self._begin(made_of(begun.get("tables"), lambda data, _: unpack_tables(data), {}))
 
     def _begin(self, tables: Mapping[str, Any]) -> None:
@@ -182,10 +184,12 @@ class RemoteSession(NotAList):
         asked = names[0] if dataset is None else dataset
         when = window.names[0] if isinstance(window, Windows) else None if window is None else str(window)
         path = f"/api/session/balance/{_in_path(str(asked), safe='')}"
-        told = self.connection.get(path, window=when)
+        told = self.connection.get(path, {"window": when})
         return made_of(
             told,
-            lambda data, _: unpack_balance(data, lambda: self.connection.get(f"{path}/losses", window=when)),
+            lambda data, _: unpack_balance(
+                data, lambda: self.connection.get(f"{path}/losses", {"window": when})
+            ),
             {},
         )
 
@@ -199,20 +203,26 @@ class RemoteSession(NotAList):
         begin = after.number if isinstance(after, Receipt) else as_integer(after, "after", least=0)
         size = None if most is None else as_integer(most, "most")
         found: list[Receipt] = []
+        within = self.connection.allowing(MOST_BYTES_READ)  # for all pages together, however many there are
         while size is None or len(found) < size:
-            page = self.connection.get("/api/receipts", after=begin, most=_PAGE)
-            debits, last = made_of(page, _debits, {})
+            page = self.connection.get("/api/receipts", {"after": begin, "most": _PAGE}, within=within)
+            numbers, debits = made_of(page, _debits, {})
+            if [begin, *numbers] != sorted({begin, *numbers}) or len(numbers) > _PAGE:
+                raise ServerUnreachable(
+                    f"{self.connection.address} sends other receipts than it was asked for: connect anew."
+                )
             found += debits
-            if len(page) < _PAGE or last <= begin:
+            if len(numbers) < _PAGE:
                 break
-            begin = last
+            begin = numbers[-1]
         return found[:size]
 
     def reread(self, receipt: int | Receipt) -> Release:
         """The answer of an own receipt again, free; as `Session.reread`."""
         number = receipt.number if isinstance(receipt, Receipt) else as_integer(receipt, "receipt")
         missing = f"There is no receipt {number}: s.releases() lists them."
-        document = self.connection.get(f"/api/session/receipts/{number}", missing=missing)
+        within = self.connection.allowing(MOST_BYTES_READ)
+        document = self.connection.get(f"/api/session/receipts/{number}", missing=missing, within=within)
         return made_of(document, self.kept.release, self.tables)
 
     def close(self) -> None:
@@ -246,7 +256,12 @@ class RemoteSession(NotAList):
         self.close()
 
 
-def _debits(page: Any, _: Mapping[str, Any]) -> tuple[list[Receipt], int]:
-    """The receipts of a page that paid, and the number of its last."""
-    last = page[-1]["number"] if page else 0
-    return [unpack_receipt(one) for one in page if one["kind"] == "debit"], as_integer(last, "number")
+def _windows(data: Any, _: Mapping[str, Any]) -> dict[str, Any]:
+    """How long the windows of a table are that has a budget for each."""
+    return {table: window_of(each, "each") for table, each in data.items()}
+
+
+def _debits(page: Any, _: Mapping[str, Any]) -> tuple[list[int], list[Receipt]]:
+    """The numbers of a page's receipts, and those of them that paid."""
+    numbers = [as_integer(one["number"], "number") for one in page]
+    return numbers, [unpack_receipt(one) for one in page if one["kind"] == "debit"]

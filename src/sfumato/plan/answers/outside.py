@@ -136,11 +136,19 @@ def outside_of(priced: PricedExtra, arrays: Sequence[NDArray[Any]]) -> Outside:
 
 
 def _quantiles_of(priced: PricedQuantiles, arrays: Sequence[NDArray[Any]]) -> Outside:
-    """From cells, cuts, the weights between these, and a mark; answers from before have fewer arrays."""
+    """From cells, cuts, the weights between these, and a mark; answers from before have fewer arrays.
+
+    Raises:
+        ValueError: if they do not have a row for each group.
+    """
+    if len({array.shape[:1] for array in arrays[:3]}) != 1 or any(array.ndim != 2 for array in arrays[:3]):
+        raise ValueError("quantiles without a row for each group")
     cells = arrays[0].astype(np.int64)
     if len(arrays) == 2:
         return _FormerQuantiles(priced, cells, arrays[1].astype(np.float64))
     aims = priced.former_aims if len(arrays) == 3 else priced.aims
     cuts, noisy = arrays[1].astype(np.int64), arrays[2].astype(np.float64)
+    if cuts.shape[1] != noisy.shape[1] + 1:
+        raise ValueError("other cuts than weights between them")
     rings = Rings(priced.extra.grid.cells, cuts, noisy, priced.noise, len(priced.extra.levels))
     return _Quantiles.of(priced.extra, aims, cells, rings)

@@ -7,17 +7,22 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
+from sfumato._dataclasses import dataclass
 from sfumato.engines.base import unread_column
 from sfumato.errors import ServerUnreachable
 from sfumato.ledger import Receipt
 from sfumato.ledger.names import alike
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.quoting import Quote, make_quote
+from sfumato.plan.questions.profile import Profile
 from sfumato.render import visible
 from sfumato.schema import Bool
-from sfumato.session.carried.values import pack, unpack
+from sfumato.session.carried.kinds import checked, checked_fields
+from sfumato.session.carried.values import Room, pack, unpack
+from sfumato.session.intervals import Known
 from sfumato.session.payload import Answer
 from sfumato.session.release import Release
 from sfumato.session.unreadable import Unread
@@ -62,11 +67,16 @@ def unpack_quote(data: Mapping[str, Any], tables: Mapping[str, Any]) -> Quote:
 
     Raises:
         ServerUnreachable: if another one comes out: the two processes do not compute alike.
+        ValueError, TypeError or LookupError: if it is none.
     """
-    plan = Plan.of(unpack(data["report"]), tables)
-    said = {name: unpack(value) for name, value in zip(_SAID, data["said"], strict=True)}
+    room = Room()
+    plan = Plan.of(unpack(data["report"], room), tables)
+    said = {name: unpack(value, room) for name, value in zip(_SAID, data["said"], strict=True)}
+    checked_fields(Quote, said)
     said |= {name: _in_sight(said[name]) for name in _SENTENCES}
     quote = replace(make_quote(plan, unpack(data["terms"]), adds=data["adds"]), **said)
+    if len(quote.columns) != len(quote.report.columns):
+        raise ValueError("other columns than are asked for")
     if _digest(quote) != data["check"]:
         raise ServerUnreachable(
             "The server's quote cannot be made again here: connect anew if tables were declared anew, or "
@@ -132,7 +142,21 @@ def unpack_receipt(data: Mapping[str, Any]) -> Receipt:
         LedgerUnusable, LookupError or TypeError: if it is none.
     """
     names = {name: data[name] for name in ("dataset", "kind", "analyst") if data[name] is not None}
-    return Receipt.from_dict({**data, **{name: visible(text) for name, text in names.items()}})
+    return checked(Receipt.from_dict({**data, **{name: visible(text) for name, text in names.items()}}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What comes with an answer, of the kinds that a `Release` has."""
+
+    free: bool
+    bounds: tuple[str, ...]
+    profile: Known | None
+    groups: Profile | None
+    unread: Unread | None
+    own: Mapping[str, Fraction]
+    first: Mapping[str, Fraction]
+    counted: Mapping[str, Fraction]
 
 
 def unpack_release(
@@ -148,20 +172,35 @@ def unpack_release(
         tables: The tables.
         quoted: Makes its quote.
     """
-    unread = data["unread"]
+    unread, receipt = data["unread"], unpack_receipt(data["receipt"])
+    beside = checked(
+        _Beside(
+            data["free"],
+            tuple(data["bounds"]),
+            unpack(data["profile"]),
+            unpack(data["groups"]),
+            None if unread is None else _unpack_unread(unread, tables),
+            unpack(data["own"]),
+            unpack(data["first"]),
+            unpack(data["counted"]),
+        )
+    )
+    if receipt.kind != "debit":
+        raise ValueError("no receipt of an answer")
+    answer = checked(Answer.from_bytes(base64.b64decode(data["answer"])))
     release = Release(
         quoted(data["quote"], tables),
-        Answer.from_bytes(base64.b64decode(data["answer"])),
-        unpack_receipt(data["receipt"]),
-        free=data["free"],
-        bounds=tuple(data["bounds"]),
-        profile=unpack(data["profile"]),
-        groups=unpack(data["groups"]),
-        unread=None if unread is None else _unpack_unread(unread, tables),
-        counted=unpack(data["own"]),
-        first=unpack(data["first"]),
+        answer,
+        receipt,
+        free=beside.free,
+        bounds=beside.bounds,
+        profile=beside.profile,
+        groups=beside.groups,
+        unread=beside.unread,
+        counted=beside.own,
+        first=beside.first,
     )
-    release.counted = unpack(data["counted"])
+    release.counted = beside.counted
     return release
 
 
@@ -187,5 +226,7 @@ def _unpack_unread(data: Mapping[str, Any], tables: Mapping[str, Any]) -> Unread
 def _showing(tables: Mapping[str, Any], name: str, column: str) -> dict[str, Any]:
     """The tables, one of them with the column that says which cells of another could not be read."""
     table = tables[name]
+    if column not in table.schema:
+        raise ValueError("no column")
     schema = {**table.schema, unread_column(column): Bool(nullable=False)}
     return {**tables, name: replace(table, schema=schema)}

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from sfumato.errors import ServerUnreachable
 from sfumato.ledger import Balance
 from sfumato.loss import PrivacyLoss
+from sfumato.loss.base import counted
 from sfumato.render import visible
-from sfumato.session.carried.values import pack, unpack
+from sfumato.session.carried.kinds import checked
+from sfumato.session.carried.values import Room, pack, unpack
 
 __all__ = ["pack_balance", "pack_losses", "unpack_balance"]
 
@@ -33,11 +36,20 @@ def unpack_balance(data: Mapping[str, Any], losses: Callable[[], list[Any]]) -> 
     Args:
         data: Plain data.
         losses: Gives what `pack_losses` wrote, when somebody looks back.
+
+    Raises:
+        ValueError, TypeError or KeyError: if it is none.
     """
 
     def paid() -> list[tuple[PrivacyLoss, int]]:
-        return [(PrivacyLoss.from_dict(loss), int(count)) for loss, count in losses()]
+        try:
+            return [(PrivacyLoss.from_dict(loss), counted(count, "count")) for loss, count in losses()]
+        except (ValueError, TypeError):
+            raise ServerUnreachable(
+                "What the server says was paid cannot be read: ask again, or connect anew."
+            ) from None
 
-    told = {name: unpack(value) for name, value in data.items()}
+    room = Room()
+    told = {name: unpack(value, room) for name, value in data.items()}
     told |= {name: visible(text) for name, text in told.items() if isinstance(text, str)}
-    return Balance(**told, _losses=paid)
+    return checked(Balance(**told, _losses=paid))

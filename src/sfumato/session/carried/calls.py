@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sfumato.errors import InvalidParameter, QueryRefused, SfumatoError
+from sfumato.errors import InvalidParameter, SfumatoError
 from sfumato.plan.builder import Selection
-from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, literal, names_of
+from sfumato.plan.expressions.tree import Expression, Literal, literal, names_of
 from sfumato.plan.questions.nodes import AggregateCall
 from sfumato.plan.questions.terms import Agg, Col, level_of
 from sfumato.schema import Keys
-from sfumato.session.carried.values import pack_expression, pack_scalar, unpack_scalar
+from sfumato.session.carried.values import Room, pack_expression, pack_scalar, unpack_scalar
 
 if TYPE_CHECKING:
     from sfumato.session.query import Query
@@ -33,7 +33,7 @@ ROWS = frozenset({"filter", "with_columns", "join", "group_by"})
 QUESTIONS = frozenset({"agg", "value_counts", "crosstab", "histogram", "unique", "describe"})
 GROUPS = frozenset({"sort", "head", "filter"})
 
-_MOST_CALLS, _MOST_PARTS, _DEEPEST = 200, 20_000, 400
+_MOST_CALLS, _MOST_PARTS = 200, 20_000
 _MEANS = {"mean", "geometric_mean", "harmonic_mean"}
 _OF_ONE = {
     "count",
@@ -105,8 +105,9 @@ def replayed(asked: Selection[Query] | Query, calls: Sequence[Any]) -> Query:
     """
     if len(calls) > _MOST_CALLS:
         raise InvalidParameter(f"A question has at most {_MOST_CALLS} calls.")
+    room = Room(longest=_MOST_PARTS)
     for call in calls:
-        method, given, named = _call(call)
+        method, given, named = _call(call, room)
         if method not in (ROWS | QUESTIONS if isinstance(asked, Selection) else GROUPS):
             raise InvalidParameter(f"A question has no call {method[:40]!r} there.")
         asked = _called(getattr(asked, method), given, named)
@@ -115,10 +116,14 @@ def replayed(asked: Selection[Query] | Query, calls: Sequence[Any]) -> Query:
     return asked
 
 
-def _call(data: Any) -> tuple[str, list[Any], dict[str, Any]]:
+def _call(data: Any, room: Room) -> tuple[str, list[Any], dict[str, Any]]:
     match data:
         case [str(method), list(given), dict(named)]:
-            return method, [_read(one) for one in given], {name: _read(one) for name, one in named.items()}
+            return (
+                method,
+                [_read(one, room) for one in given],
+                {name: _read(one, room) for name, one in named.items()},
+            )
     raise InvalidParameter("A call is its name, a list of arguments, and those that have names.")
 
 
@@ -132,7 +137,7 @@ def _called(method: Any, given: list[Any], named: dict[str, Any]) -> Any:
         raise InvalidParameter(f"{method.__name__} does not take such arguments.") from None
 
 
-def _read(data: Any) -> Any:
+def _read(data: Any, room: Room) -> Any:
     """An argument.
 
     Raises:
@@ -141,15 +146,17 @@ def _read(data: Any) -> Any:
     try:
         match data:
             case {"col": list(parts), "as": None | str() as name, **rest} if not rest:
-                return Col(_expression(parts), name)
+                return Col(room.expression(parts, _constant), name)
             case {"agg": list(calls), "of": list(parts), "as": None | str() as name, **rest} if not rest:
-                return _aggregate([_aggregated(call) for call in calls], _expression(parts), name)
+                return _aggregate(
+                    [_aggregated(call, room) for call in calls], room.expression(parts, _constant), name
+                )
             case {"keys": list(columns), "rows": list(rows), **rest} if not rest:
                 if not all(isinstance(column, str) for column in columns):
                     raise TypeError("no names")
                 return Keys.of(columns, [[unpack_scalar(one) for one in row] for row in rows])
             case list():
-                return [unpack_scalar(one) if not isinstance(one, list) else _read(one) for one in data]
+                return [unpack_scalar(one) if not isinstance(one, list) else _read(one, room) for one in data]
         return unpack_scalar(data)
     except SfumatoError:
         raise
@@ -164,44 +171,22 @@ def _aggregate(calls: list[AggregateCall], expression: Expression, name: str | N
     return Agg(tuple(calls), expression, name)
 
 
-def _aggregated(data: Any) -> AggregateCall:
+def _aggregated(data: Any, room: Room) -> AggregateCall:
     match data:
         case ["count", [], None]:
             return AggregateCall("count")
         case ["quantile", [list(argument)], str(level)]:
-            return AggregateCall("quantile", _expression(argument), level=level_of(level))
+            return AggregateCall("quantile", room.expression(argument, _constant), level=level_of(level))
         case [str(function), [list(argument)], None] if function in _OF_ONE:
-            return AggregateCall(function, _expression(argument))
+            return AggregateCall(function, room.expression(argument, _constant))
         case [str(function), [list(first), list(second)], None] if function in _OF_TWO:
-            return AggregateCall(function, _expression(first), _expression(second))
+            return AggregateCall(
+                function, room.expression(first, _constant), room.expression(second, _constant)
+            )
     raise ValueError("no aggregate")
 
 
-def _expression(parts: list[Any]) -> Expression:
-    """An expression by its parts, which may be used several times: its whole size and depth are bounded.
-
-    Constants have the kind that their value says, whatever is said of them.
-    """
-    made: list[Expression] = []
-    sizes: list[tuple[int, int]] = []
-    for part in parts:
-        within: list[tuple[int, int]] = []
-        match part:
-            case ["column", str(name)]:
-                made.append(Column(name))
-            case ["literal", value, _]:
-                constant = unpack_scalar(value)
-                made.append(Literal(None, None) if constant is None else literal(constant))
-            case ["call", str(name), list(places)]:
-                if not all(type(place) is int and 0 <= place < len(made) for place in places):
-                    raise ValueError("a part that is not there yet")
-                within = [sizes[place] for place in places]
-                made.append(Call(name, tuple(made[place] for place in places)))
-            case _:
-                raise ValueError("no part of an expression")
-        size = 1 + sum(one for one, _ in within)
-        depth = 1 + max((one for _, one in within), default=0)
-        if size > _MOST_PARTS or depth > _DEEPEST:
-            raise QueryRefused("The expression is too large.", "Ask for less in one question.")
-        sizes.append((size, depth))
-    return made[-1]
+def _constant(value: Any, _: Any) -> Literal:
+    """A constant, of the kind that its value says, whatever is said of it."""
+    constant = unpack_scalar(value)
+    return Literal(None, None) if constant is None else literal(constant)

@@ -12,6 +12,7 @@ from sfumato.session.carried.values import pack, unpack
 __all__ = ["pack_tables", "unpack_tables"]
 
 _ELSEWHERE = "on the server"
+_LONGEST = 1_000  # letters of a name
 
 
 def pack_tables(tables: Iterable[PrivateTable | PublicTable], datasets: Mapping[str, str]) -> list[Any]:
@@ -57,11 +58,18 @@ def unpack_tables(data: Iterable[Mapping[str, Any]]) -> dict[str, PrivateTable |
     Raises:
         InvalidParameter, ValueError, TypeError or KeyError: if they are none.
     """
-    return {one["table"]: _table(one) for one in data}
+    return {_name(one["table"]): _table(one) for one in data}
+
+
+def _name(name: str) -> str:
+    """A name that can be shown in a sentence."""
+    if not isinstance(name, str) or len(name) > _LONGEST:
+        raise ValueError("no name")
+    return name
 
 
 def _table(data: Mapping[str, Any]) -> PrivateTable | PublicTable:
-    schema = {name: column_from_dict(kind) for name, kind in data["schema"].items()}
+    schema = {_name(name): column_from_dict(kind) for name, kind in data["schema"].items()}
     if data.get("public"):
         listed = data["listed"]
         return PublicTable(

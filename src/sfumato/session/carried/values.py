@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from sfumato.errors import QueryRefused
 from sfumato.numeric.exact import read_decimal, read_fraction
 from sfumato.plan.expressions.tree import Call, Column, Expression, Literal, literal
 from sfumato.plan.intervals.noise import Noise
@@ -39,12 +40,14 @@ from sfumato.plan.questions.nodes import (
 from sfumato.plan.questions.over import Over
 from sfumato.plan.questions.profile import Profile
 from sfumato.plan.questions.sources import WindowCall
+from sfumato.session.carried.kinds import checked
 
-__all__ = ["pack", "pack_expression", "pack_scalar", "unpack", "unpack_expression", "unpack_scalar"]
+__all__ = ["Room", "pack", "pack_expression", "pack_scalar", "unpack", "unpack_expression", "unpack_scalar"]
 
 Plain: TypeAlias = Any
 """What JSON has."""
 
+_MOST_PARTS, _DEEPEST = 200_000, 400
 _CLASSES: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
@@ -144,29 +147,73 @@ def pack_expression(expression: Expression) -> list[Plain]:
     return parts
 
 
-def unpack_expression(parts: Plain) -> Expression:
+class Room:
+    """How large the expressions of one document may become.
+
+    A part may be used several times, and its own parts too: a few lines can stand for more calls than there
+    are bytes in the world. So each use counts, over all expressions of a document.
+
+    Args:
+        most: How many parts there may be, each counted as often as it is used.
+        longest: How many one expression may have.
+    """
+
+    def __init__(self, most: int = _MOST_PARTS, longest: int = _MOST_PARTS) -> None:
+        self._left, self._longest = most, longest
+
+    def expression(self, parts: Sequence[Plain], constant: Callable[[Plain, Plain], Literal]) -> Expression:
+        """The expression of these parts.
+
+        Args:
+            parts: What `pack_expression` wrote, or anything else.
+            constant: Makes a constant of its value and its kind.
+
+        Raises:
+            ValueError or TypeError: if it is none.
+            QueryRefused: if it is too large.
+        """
+        made: list[tuple[Expression, int, int]] = []
+        for part in parts:
+            within: list[tuple[Expression, int, int]] = []
+            match part:
+                case ["column", str(name)]:
+                    node: Expression = Column(name)
+                case ["literal", value, kind]:
+                    node = constant(value, kind)
+                case ["call", str(name), list(places)]:
+                    if not all(type(place) is int and 0 <= place < len(made) for place in places):
+                        raise ValueError("a part that is not there yet")
+                    within = [made[place] for place in places]
+                    node = Call(name, tuple(one for one, _, _ in within))
+                case _:
+                    raise ValueError("no part of an expression")
+            size = 1 + sum(one for _, one, _ in within)
+            depth = 1 + max((one for _, _, one in within), default=0)
+            if size > min(self._left, self._longest) or depth > _DEEPEST:
+                raise QueryRefused("The expression is too large.", "Ask for less in one question.")
+            made.append((node, size, depth))
+        if not made:
+            raise ValueError("no expression")
+        self._left -= made[-1][1]
+        return made[-1][0]
+
+
+def unpack_expression(parts: Plain, room: Room | None = None) -> Expression:
     """The expression that `pack_expression` wrote.
 
     Raises:
         ValueError or TypeError: if it is none.
+        QueryRefused: if it is too large.
     """
-    made: list[Expression] = []
-    for part in parts:
-        match part:
-            case ["column", str(name)]:
-                made.append(Column(name))
-            case ["literal", value, None | str() as kind]:
-                constant = unpack_scalar(value)
-                made.append(Literal(constant, kind) if kind is None else _typed(constant, kind))
-            case ["call", str(name), list(places)]:
-                if not all(type(place) is int and 0 <= place < len(made) for place in places):
-                    raise ValueError("a part that is not there yet")
-                made.append(Call(name, tuple(made[place] for place in places)))
-            case _:
-                raise ValueError("no part of an expression")
-    if not made:
-        raise ValueError("no expression")
-    return made[-1]
+    return (room or Room()).expression(parts, _constant)
+
+
+def _constant(value: Plain, kind: Plain) -> Literal:
+    if kind is None:
+        return Literal(unpack_scalar(value), None)
+    if not isinstance(kind, str):
+        raise ValueError("no kind")
+    return _typed(unpack_scalar(value), kind)
 
 
 def _typed(constant: Any, kind: str) -> Literal:
@@ -201,23 +248,29 @@ def pack(value: object) -> Plain:
     return pack_scalar(value)
 
 
-def unpack(data: Plain) -> Any:
+def unpack(data: Plain, room: Room | None = None) -> Any:
     """The value that `pack` wrote; its sequences are tuples.
+
+    Args:
+        data: Plain data.
+        room: What all expressions of a document share; by default those of this value.
 
     Raises:
         ValueError, TypeError or KeyError: if it is none.
+        QueryRefused: if its expressions are too large.
     """
+    room = room or Room()
     match data:
         case list():
-            return tuple(map(unpack, data))
-        case {"expression": parts}:
-            return unpack_expression(parts)
+            return tuple([unpack(one, room) for one in data])
+        case {"expression": list(parts)}:
+            return unpack_expression(parts, room)
         case {"bounding": str(name)}:
             return boundings()[name]
         case {"array": str(text)}:
             return np.frombuffer(base64.b64decode(text), dtype=np.float64)
         case {"map": pairs}:
-            return {unpack(key): unpack(value) for key, value in pairs}
+            return {unpack(key, room): unpack(value, room) for key, value in pairs}
         case {"of": str(name), "with": values}:
-            return _CLASSES[name](*map(unpack, values))
+            return checked(_CLASSES[name](*[unpack(one, room) for one in values]))
     return unpack_scalar(data)
