@@ -13,7 +13,7 @@ from sfumato.explain.figures import given, percent_down, percent_up
 from sfumato.loss import Adjacency, PrivacyLoss
 from sfumato.numeric.exact import Rational, decimal_up
 
-__all__ = ["NOT_PROMISED", "percent_down", "percent_up", "words"]
+__all__ = ["NOT_PROMISED", "percent_down", "percent_up", "sentences", "words"]
 
 NOT_PROMISED = (
     "What it does not promise: it hides who is in the data, not what is true of everybody (a study that "
@@ -64,17 +64,34 @@ def words(
             does.
     """
     if loss.pure == 0:
-        return _fill(f"Nothing about any {unit} can be learned from this: it does not depend on the data.")
+        return _fill(sentences(loss, unit=unit)[0])
+    said = sentences(loss, unit=unit, delta=delta, adjacency=adjacency)
+    return _fill(" ".join((*said, NOT_PROMISED)))
+
+
+def sentences(
+    loss: PrivacyLoss,
+    *,
+    unit: str = "person",
+    delta: Rational | None = None,
+    adjacency: Adjacency | None = None,
+) -> tuple[str, ...]:
+    """What `words` says of the attacker, sentence by sentence: belief, verdict, finds, for whom this holds.
+
+    Where nothing depends on the data there is one sentence.
+    """
+    if loss.pure == 0:
+        return (f"Nothing about any {unit} can be learned from this: it does not depend on the data.",)
     secret, belief, verdict, whom = _SECRETS[loss.adjacency or adjacency or "add-remove"]
     even = posterior(loss, "1/2", failure=_aside(loss, delta))
     right = min(1.0, math.nextafter((1 + quick_advantage(loss)) / 2, 2.0))
     (hits,) = ceilings(loss, np.array([_ALARMS]), rounds=5)
-    return _fill(
+    return (
         f"Suppose that an attacker knows everything but {secret.format(unit=unit)}. "
-        f"{_belief(even, belief, loss)} {verdict}, they are right at most {percent_up(right)} of the time, "
-        "where a coin is right 50 %. "
-        f"Allowed one false alarm in 100, they find at most {percent_up(float(hits))} {whom}. "
-        f"These are ceilings, for the cleverest attacker and the most exposed {unit}. {NOT_PROMISED}"
+        f"{_belief(even, belief, loss)}",
+        f"{verdict}, they are right at most {percent_up(right)} of the time, where a coin is right 50 %.",
+        f"Allowed one false alarm in 100, they find at most {percent_up(float(hits))} {whom}.",
+        f"These are ceilings, for the cleverest attacker and the most exposed {unit}.",
     )
 
 

@@ -6,6 +6,7 @@ hall        what each request passes: the cookie, who asks, how much is sent, wh
 looks       templates, and what all of them know
 drawing     charts as SVG, from plain numbers
 show        /show, /public: cards, dossiers and releases for others (released: a release as one file)
+feel        /feel: what an epsilon does, on a made-up answer (mock) and to an attacker (meaning)
 ```
 
 Every section is a class with `add_to(app)`, as the addresses of the API are. Nothing here reads data, decides

@@ -15,6 +15,7 @@ from sfumato.server.http.guard import App, Known
 from sfumato.server.page.common import Common
 from sfumato.server.page.cookies import Cookies
 from sfumato.server.page.entering import Entering
+from sfumato.server.page.feel import Feel
 from sfumato.server.page.hall import Hall
 from sfumato.server.page.looks import Looks, asker, sections, static_file
 from sfumato.server.page.show import Show
@@ -30,6 +31,7 @@ def make_page(common: Common, known: Known) -> App:
     cookies = Cookies(common.accounts.cookie_key)
     Entering(known, cookies, looks).add_to(app)
     Show(common).add_to(app)
+    Feel(common).add_to(app)
     app.add_api_route("/", _first, methods=["GET"], response_model=None)
     app.add_api_route("/static/{name:path}", _static, methods=["GET"], response_model=None)
     return Hall(app, known, common.accounts.recent, cookies, looks, common.ways.rates)

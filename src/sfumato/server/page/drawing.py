@@ -75,6 +75,7 @@ class Frame:
         across: What is across, in a word or two.
         upwards: What is upwards.
         logarithmic: Whether equal ratios are equally far apart across.
+        size: How wide and high it is, in its own units: letters are 12 of them high.
     """
 
     def __init__(
@@ -86,9 +87,11 @@ class Frame:
         across: str = "",
         upwards: str = "",
         logarithmic: bool = False,
+        size: tuple[int, int] = (_WIDTH, _HEIGHT),
     ) -> None:
-        self.x = Scale(*x, _LEFT, _WIDTH - _RIGHT, logarithmic)
-        self.y = Scale(*y, _HEIGHT - _BOTTOM, _TOP)
+        self._width, self._height = size
+        self.x = Scale(*x, _LEFT, self._width - _RIGHT, logarithmic)
+        self.y = Scale(*y, self._height - _BOTTOM, _TOP)
         self._title, self._across, self._upwards = title, across, upwards
         self._parts: list[str] = []
 
@@ -96,17 +99,17 @@ class Frame:
         """Lines and numbers at the sides; `across`: values with their words, else round numbers."""
         for value in ticks(self.y.low, self.y.high) if upwards else ():
             at = self.y(value)
-            self.shape(f'<path class="axis" d="M{_LEFT} {at}H{_WIDTH - _RIGHT}"/>')
+            self.shape(f'<path class="axis" d="M{_LEFT} {at}H{self._width - _RIGHT}"/>')
             self.text(_LEFT - 8, at + 4, number(value), anchor="end")
         words = across
         if words is None:
             words = [(value, number(value)) for value in ticks(self.x.low, self.x.high, 8)]
         for value, word in words:
-            self.text(self.x(value), _HEIGHT - _BOTTOM + 18, word)
-        bottom = _HEIGHT - _BOTTOM
-        self.shape(f'<path class="axis" d="M{_LEFT} {bottom}H{_WIDTH - _RIGHT}"/>')
+            self.text(self.x(value), self._height - _BOTTOM + 18, word)
+        bottom = self._height - _BOTTOM
+        self.shape(f'<path class="axis" d="M{_LEFT} {bottom}H{self._width - _RIGHT}"/>')
         if self._across:
-            self.text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 4, self._across)
+            self.text((_LEFT + self._width - _RIGHT) / 2, self._height - 4, self._across)
         if self._upwards:
             self.text(_LEFT, 10, self._upwards, anchor="start")
         return self
@@ -155,7 +158,9 @@ class Frame:
     def drawn(self) -> Markup:
         """The picture."""
         title = escape(self._title)
-        head = f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{title}">'
+        head = (
+            f'<svg class="chart" viewBox="0 0 {self._width} {self._height}" role="img" aria-label="{title}">'
+        )
         return Markup(head + f"<title>{title}</title>" + "".join(self._parts) + "</svg>")
 
 

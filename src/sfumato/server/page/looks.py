@@ -28,7 +28,10 @@ _KINDS = {
     "svg": "image/svg+xml",
     "txt": "text/plain; charset=utf-8",
 }
-SECTIONS: tuple[tuple[str, str, Act | None], ...] = (("/show", "Show", None),)
+SECTIONS: tuple[tuple[str, str, Act | None], ...] = (
+    ("/feel", "Feel", None),
+    ("/show", "Show", None),
+)
 """The address, the name, and what one must be allowed to do to see it."""
 
 
