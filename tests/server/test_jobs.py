@@ -218,7 +218,7 @@ def test_one_analyst_has_so_many_and_leaves_room_for_others(ask, held, place):
 
 
 def test_one_that_waits_is_cancelled_before_it_begins():
-    jobs, go, ran = Jobs(print, at_once=1), threading.Event(), []
+    jobs, go, ran = Jobs(at_once=1), threading.Event(), []
     first = jobs.begin("ada", lambda: go.wait(60))
     second = jobs.begin("ada", lambda: ran.append(1))
     jobs.cancel(second)
@@ -256,7 +256,7 @@ def test_the_end_finishes_what_runs_and_begins_nothing(ask, held, place):
 
 def test_ids_are_random_and_old_ones_are_forgotten():
     now = [0.0]
-    jobs = Jobs(print, ticks=lambda: now[0])
+    jobs = Jobs(ticks=lambda: now[0])
     made = [jobs.begin("ada", int, word=str(number)) for number in range(3)]
     while any(job.live for job in made):
         time.sleep(0.01)
@@ -277,7 +277,7 @@ def test_whoever_cancels_what_goes_on_takes_no_more_turns():
         begun.append(1)
         go.wait(60)
 
-    jobs = Jobs(print, deadlines=Deadlines(60.0))
+    jobs = Jobs(deadlines=Deadlines(60.0))
     for _ in range(3):
         jobs.cancel(jobs.begin("ada", work))
         jobs.begin("ada", work)
@@ -295,7 +295,7 @@ def test_whoever_cancels_what_goes_on_takes_no_more_turns():
 
 
 def test_too_many_are_refused():
-    jobs, go = Jobs(print), threading.Event()
+    jobs, go = Jobs(), threading.Event()
     for _ in range(LIVE):
         jobs.begin("bob", lambda: go.wait(60))
     with pytest.raises(TooManyJobs):
@@ -304,7 +304,7 @@ def test_too_many_are_refused():
 
 
 def test_a_failure_holds_no_frames_of_what_was_read():
-    jobs = Jobs(print)
+    jobs = Jobs()
 
     def work():
         try:

@@ -84,6 +84,7 @@ def wire_front(
         session_of,
         lambda user, address, binding: accounts.login(user, address=address, binding=binding),
         check=check,
+        is_steward=lambda login: login.account is not None and login.account.may(Act.GOVERN),
         tls=None if tls is None else tls[0],
         binding=None if tls is None else end_point(ssl.PEM_cert_to_DER_cert(_first(tls[1]))),
         plain=tls is None,

@@ -14,10 +14,11 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from sfumato._dataclasses import dataclass
 from sfumato.engines.running import stoppable
-from sfumato.errors import Cancelled, InvalidParameter, SfumatoError
+from sfumato.errors import Cancelled, InvalidParameter
 from sfumato.ledger.names import alike
 from sfumato.random import token
 from sfumato.server.deadlines import Deadlines
+from sfumato.server.troubles import kept
 
 __all__ = ["LIVE", "Job", "Jobs", "State", "TooManyJobs"]
 
@@ -30,10 +31,6 @@ _AT_ONCE, _EACH = 4, 2  # jobs that run at the same time, in all and of one anal
 
 class TooManyJobs(InvalidParameter):
     """This analyst has as many jobs as one may have; nothing was spent."""
-
-
-class _Unforeseen(Exception):
-    """What failed has no sentence of ours; its text, which may quote data, was dropped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,7 +72,6 @@ class Jobs(Generic[T]):
     """All jobs of a server process. They are gone with it; what was paid is on the ledger, free to ask again.
 
     Args:
-        unforeseen: Is told of an exception that is none of ours.
         during: Entered around each job, before it is known which, in its thread.
         deadlines: Of paid reads. Where there are some, no read is stopped: whether it was over when it was
             cancelled must not show.
@@ -85,14 +81,13 @@ class Jobs(Generic[T]):
 
     def __init__(
         self,
-        unforeseen: Callable[[Exception], object],
         *,
         during: Callable[[], AbstractContextManager[object]] = nullcontext,
         deadlines: Deadlines | None = None,
         at_once: int = _AT_ONCE,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._unforeseen, self._during, self._ticks = unforeseen, during, ticks
+        self._during, self._ticks = during, ticks
         self._ended, self._deadlines = False, deadlines or Deadlines()
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="sfumato-job")
         self._jobs: dict[str, Job[T]] = {}
@@ -189,12 +184,8 @@ class Jobs(Generic[T]):
         try:
             with self._deadlines.keeping() if self._deadlines else stoppable(job.stop):
                 result = job.work()
-        except SfumatoError as error:
-            failure = _bare(error)
         except BaseException as error:
-            if isinstance(error, Exception):
-                self._unforeseen(error)
-            failure = _Unforeseen()
+            failure = kept(error)
         with self._lock:
             self._busy[job.owner] -= 1
             self._busy += Counter()  # without those who have none
@@ -220,9 +211,3 @@ class Jobs(Generic[T]):
     def _drop(self, job: Job[T]) -> None:
         self._jobs.pop(job.id, None)
         self._words = {word: id for word, id in self._words.items() if id != job.id}
-
-
-def _bare(error: SfumatoError) -> SfumatoError:
-    """The exception without its frames, which hold what was read."""
-    error.__cause__ = error.__context__ = None
-    return error.with_traceback(None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,11 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sfumato.errors import QueryRefused, SfumatoError
+from sfumato.server.access import Account, Act
+from sfumato.server.troubles import hidden, is_told
 
 __all__ = [
     "STATUS",
     "answered",
-    "note",
+    "is_steward",
     "on_error",
     "on_invalid",
     "on_missing",
@@ -24,8 +25,6 @@ __all__ = [
     "on_unforeseen",
     "refusal",
 ]
-
-_LOG = logging.getLogger("sfumato.server")
 
 STATUS: Mapping[str, int] = {
     "invalid_parameter": 422,
@@ -56,13 +55,22 @@ def refusal(
     return answered({"error": {"code": code, "message": message, **more}}, status, headers)
 
 
-async def on_error(_: Request, error: Exception) -> Response:
-    """Of this package: its sentences hold no data."""
+def is_steward(request: Request) -> bool:
+    """Whether who asks acts as a steward; nobody, before it is known who asks."""
+    asker = getattr(request.state, "asker", None)
+    return isinstance(asker, Account) and asker.may(Act.GOVERN)
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """Of this package: its sentences hold no data; those about the server itself are the steward's."""
     assert isinstance(error, SfumatoError)
+    status = STATUS.get(error.code, 500)
+    if not is_told(error, steward=is_steward(request)):
+        return refusal(status, error.code, hidden(error))
     parts: dict[str, Any] = {}
     if isinstance(error, QueryRefused):
         parts = {"reason": error.reason, "fix": error.fix}
-    return refusal(STATUS.get(error.code, 500), error.code, str(error), **parts)
+    return refusal(status, error.code, str(error), **parts)
 
 
 async def on_invalid(_: Request, error: Exception) -> Response:
@@ -90,14 +98,4 @@ async def on_overrun(_: Request, error: Exception) -> Response:
 
 async def on_unforeseen(_: Request, error: Exception) -> Response:
     """Of anything else: its text may quote data, and stays here, unwritten."""
-    note(error)
-    return refusal(500, "error", "Something went wrong that nobody foresaw; its text is withheld.")
-
-
-def note(error: Exception) -> None:
-    """Logs that something went wrong that nobody foresaw: what it was called and where, never its text."""
-    where = error.__traceback__
-    while where is not None and where.tb_next is not None:
-        where = where.tb_next
-    place = "" if where is None else f" in {where.tb_frame.f_code.co_name}, line {where.tb_lineno}"
-    _LOG.error("a %s that nobody foresaw%s", type(error).__name__, place)
+    return refusal(500, "error", hidden(error))

@@ -14,7 +14,8 @@ from starlette.responses import Response
 from sfumato.errors import AccessDenied, TooManyTries
 from sfumato.server.access import Account
 from sfumato.server.crowds import Rates, TooFast
-from sfumato.server.http.failures import note, refusal
+from sfumato.server.http.failures import refusal
+from sfumato.server.troubles import note
 
 __all__ = [
     "ASKER",

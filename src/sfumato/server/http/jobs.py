@@ -33,7 +33,7 @@ class JobRoutes:
 
     def __init__(self, house: House, run: Threads, named: Callable[[str], Account] | None = None) -> None:
         self._house, self._run, self._named, self._repeats = house, run, named, Repeats()
-        self._jobs: Jobs[Given] = Jobs(failures.note, during=house.working, deadlines=run.deadlines)
+        self._jobs: Jobs[Given] = Jobs(during=house.working, deadlines=run.deadlines)
         house.at_end(self._jobs.end)
 
     def add_to(self, app: FastAPI) -> None:

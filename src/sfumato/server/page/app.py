@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from sfumato.errors import QueryRefused, SfumatoError
 from sfumato.server.deadlines import Overrun
-from sfumato.server.http.failures import STATUS, note
+from sfumato.server.http.failures import STATUS, is_steward
 from sfumato.server.http.guard import App, Known
 from sfumato.server.page.common import Common
 from sfumato.server.page.cookies import Cookies
@@ -19,6 +19,7 @@ from sfumato.server.page.feel import Feel
 from sfumato.server.page.hall import Hall
 from sfumato.server.page.looks import Looks, asker, sections, static_file
 from sfumato.server.page.show import Show
+from sfumato.server.troubles import hidden, is_told
 
 __all__ = ["make_page"]
 
@@ -69,9 +70,12 @@ class _Failures:
     async def on_error(self, request: Request, error: Exception) -> Response:
         """Of this package."""
         assert isinstance(error, SfumatoError)
+        status = STATUS.get(error.code, 500)
+        if not is_told(error, steward=is_steward(request)):
+            return self._looks.refused(request, status, hidden(error))
         fix = error.fix if isinstance(error, QueryRefused) else ""
         message = error.reason if isinstance(error, QueryRefused) else str(error)
-        return self._looks.refused(request, STATUS.get(error.code, 500), message, fix=fix)
+        return self._looks.refused(request, status, message, fix=fix)
 
     async def on_missing(self, request: Request, error: Exception) -> Response:
         """Of an address that is not there."""
@@ -85,6 +89,4 @@ class _Failures:
 
     async def on_unforeseen(self, request: Request, error: Exception) -> Response:
         """Of anything else: its text may quote data."""
-        note(error)
-        message = "Something went wrong that nobody foresaw; its text is withheld."
-        return self._looks.refused(request, 500, message)
+        return self._looks.refused(request, 500, hidden(error))

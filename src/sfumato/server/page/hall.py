@@ -12,7 +12,6 @@ from starlette.responses import RedirectResponse, Response
 from sfumato.errors import AccessDenied, TooManyTries
 from sfumato.server.access import Account
 from sfumato.server.crowds import Rates, TooFast
-from sfumato.server.http.failures import note
 from sfumato.server.http.guard import (
     ASKER,
     App,
@@ -28,6 +27,7 @@ from sfumato.server.http.guard import (
 )
 from sfumato.server.page.cookies import Cookies
 from sfumato.server.page.looks import Looks
+from sfumato.server.troubles import note
 
 __all__ = ["FORM", "UPLOADS", "Hall", "fields"]
 

@@ -21,7 +21,7 @@ from sfumato.server.wire.extended import Extended, copied, encoded_rows, notice
 from sfumato.server.wire.login import authenticate
 from sfumato.server.wire.messages import ProtocolViolation
 from sfumato.server.wire.settings import REPORTED, Settings
-from sfumato.server.wire.sqlstates import WireError, fields_of
+from sfumato.server.wire.sqlstates import WireError, fields_of, state_of
 from sfumato.server.wire.statements import Statement, statements
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Connection:
             await self._last(WireError("08P01", str(error), fatal=True))
         except Exception as error:
             if isinstance(error, LoginFailed):
-                state = fields_of(error)["C"]
+                state = state_of(error)
                 self._front.watch(Event(front="postgresql", act="login", status=state, address=self.address))
             await self._last(error)
         finally:
@@ -224,7 +224,8 @@ class Connection:
         if isinstance(error, LoginFailed) or (isinstance(error, WireError) and error.fatal):
             raise error
         self._desk.failed()
-        await self._send(replies.report(b"E", fields_of(error)))
+        said = fields_of(error, steward=self._is_steward)
+        await self._send(replies.report(b"E", said))
 
     async def _query(self, text: str) -> None:
         try:
@@ -263,8 +264,16 @@ class Connection:
         self.busy = True
         try:
             return await self._front.work(work, self._stop, self._check, self._gone)
+        except (ConnectionError, TimeoutError) as error:  # of what was asked for, not of this connection
+            said = fields_of(error, steward=self._is_steward)
+            raise WireError(said["C"], said["M"], detail=said["D"]) from None
         finally:
             self.busy = False
+
+    @property
+    def _is_steward(self) -> bool:
+        """Whether a steward has logged in."""
+        return hasattr(self, "_desk") and self._front.is_steward(self._login)
 
     def _check(self) -> None:
         """Whether the login still holds, before each statement."""

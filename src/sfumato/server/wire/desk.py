@@ -29,7 +29,7 @@ from sfumato.server.wire.shapes import (
     parameter_columns,
     parameter_oids,
 )
-from sfumato.server.wire.sqlstates import WireError, fields_of
+from sfumato.server.wire.sqlstates import WireError, state_of
 from sfumato.server.wire.statements import Statement, statements
 from sfumato.server.wire.types import TEXT, oid_of, sample
 
@@ -186,7 +186,7 @@ class Desk:
             outcome = self._run(statement, values, fits)
             return outcome
         except Exception as error:
-            status = fields_of(error)["C"]
+            status = state_of(error)
             raise
         finally:
             self._watch(

@@ -58,6 +58,7 @@ class Front:
         login_of: Callable[[str, str, bytes | None], Login],
         *,
         check: Callable[[Any], object] = _holds,
+        is_steward: Callable[[Any], bool] = lambda _: False,
         tls: ssl.SSLContext | None = None,
         binding: bytes | None = None,
         plain: bool = False,
@@ -80,6 +81,7 @@ class Front:
             login_of: A login by a user's name, the client's address, and the hash of our certificate where
                 the connection has TLS.
             check: Raises `LoginFailed` once a login does not hold any more; asked before each statement.
+            is_steward: Whether a login is a steward's, who is told where something is wrong at the server.
             tls: The context of the server's side of TLS.
             binding: The hash of its certificate (`access.end_point`), so that logins can be bound to it.
             plain: Whether connections without TLS are taken: for trials on one machine.
@@ -102,6 +104,7 @@ class Front:
                 "for a trial on one machine."
             )
         self.session_of, self.login_of, self.check = session_of, login_of, check
+        self.is_steward = is_steward
         self.tls, self.binding, self.plain, self.watch = tls, binding, plain, watch
         self.login_seconds, self.message_seconds, self.idle_seconds = (
             login_seconds,

@@ -1,6 +1,7 @@
 """Errors as PostgreSQL has them: a code of five characters, a message, a detail and a hint.
 
-The sentences are those of the command line. Nothing of the data is in them, since nothing of it is in ours.
+The sentences are those of the command line. Nothing of the data is in them, since nothing of it is in ours;
+where it lies is told to stewards alone.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from collections.abc import Mapping
 
 from sfumato import errors
 from sfumato._dataclasses import dataclass
+from sfumato.server.troubles import hidden, is_told
 
-__all__ = ["STATES", "WireError", "fields_of", "unforeseen"]
+__all__ = ["STATES", "WireError", "fields_of", "state_of"]
 
-STATES: Mapping[type[errors.SfumatoError], str] = {
+STATES: Mapping[type, str] = {
     errors.SfumatoError: "58000",  # system error
     errors.InvalidParameter: "22023",  # invalid parameter value
     errors.UnknownName: "42704",  # undefined object
@@ -70,32 +72,33 @@ class WireError(Exception):
         return _letters(self._said)
 
 
-def fields_of(error: BaseException) -> dict[str, str]:
+def state_of(error: BaseException) -> str:
+    """PostgreSQL's code of an error."""
+    if isinstance(error, WireError):
+        return error.state
+    if isinstance(error, errors.QueryRefused) and not error.shell and error.subject in _SUBJECTS:
+        return _SUBJECTS[error.subject]
+    return next((STATES[kind] for kind in type(error).__mro__ if kind in STATES), "XX000")
+
+
+def fields_of(error: BaseException, *, steward: bool = False) -> dict[str, str]:
     """What is told about an error, by PostgreSQL's letters.
 
-    Of one that nobody foresaw only the class is told: its text may hold data.
+    Args:
+        error: Of one that nobody foresaw nothing is told but an id: its text may hold data.
+        steward: Whether a steward is told: nobody else is where something is wrong at the server itself.
     """
     if isinstance(error, WireError):
         return error.fields()
-    if isinstance(error, errors.SfumatoError):
-        return _letters(_of(error))
-    return _letters(unforeseen(error))
-
-
-def _of(error: errors.SfumatoError) -> _Said:
-    state = next(STATES[kind] for kind in type(error).__mro__ if kind in STATES)
+    state = state_of(error)
+    if not isinstance(error, errors.SfumatoError):
+        return _letters(_Said(state, hidden(error)))
     detail = f"Sfumato's code of this error is {error.code}."
+    if not is_told(error, steward=steward):
+        return _letters(_Said(state, hidden(error), detail))
     if isinstance(error, errors.QueryRefused) and not error.shell:
-        return _Said(_SUBJECTS.get(error.subject, state), error.reason, detail, error.fix)
-    return _Said(state, error.shell or str(error), detail)
-
-
-def unforeseen(error: BaseException) -> _Said:
-    """What is said of an error that is not ours."""
-    return _Said(
-        "XX000",
-        f"A {type(error).__name__[:40]} that nobody foresaw; its text is withheld, since it might hold data.",
-    )
+        return _letters(_Said(state, error.reason, detail, error.fix))
+    return _letters(_Said(state, error.shell or str(error), detail))
 
 
 def _letters(said: _Said) -> dict[str, str]:
