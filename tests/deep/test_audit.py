@@ -143,7 +143,8 @@ def _examined(example, count, name):
 @pytest.mark.stats
 @pytest.mark.parametrize("example", examples(), ids=lambda each: each.name)
 def test_many_runs_prove_less_than_the_price(example):
-    audit = _examined(example, 1000, "honest")
+    drawn = example.rate < 1  # what one canary does is less clear then, and takes more runs to be seen
+    audit = _examined(example, 4000 if drawn else 1000, "honest")
     assert not audit.broken
     assert audit.findings[0].proven > 0.1 * audit.findings[0].claimed
 
