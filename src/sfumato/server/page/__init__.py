@@ -5,6 +5,9 @@ entering    /login, /logout: a token becomes a sealed cookie, which lasts a work
 hall        what each request passes: the cookie, who asks, how much is sent, where a form came from
 looks       templates, and what all of them know
 drawing     charts as SVG, from plain numbers
+ask         /ask: a question, its quote while it is typed (quoting), refusals as buttons (repairs)
+answered    /ask/receipts, /ask/history: answers on record (past), pictures (charts) and files (downloads)
+declared    what may be asked, and rest, what is left, both in words
 show        /show, /public: cards, dossiers and releases for others (released: a release as one file)
 feel        /feel: what an epsilon does, on a made-up answer (mock) and to an attacker (meaning)
 ```

@@ -12,6 +12,8 @@ from sfumato.errors import QueryRefused, SfumatoError
 from sfumato.server.deadlines import Overrun
 from sfumato.server.http.failures import STATUS, is_steward
 from sfumato.server.http.guard import App, Known
+from sfumato.server.page.answered import Answered
+from sfumato.server.page.ask import Ask
 from sfumato.server.page.common import Common
 from sfumato.server.page.cookies import Cookies
 from sfumato.server.page.entering import Entering
@@ -31,6 +33,8 @@ def make_page(common: Common, known: Known) -> App:
     _Failures(looks).add_to(app)
     cookies = Cookies(common.accounts.cookie_key)
     Entering(known, cookies, looks).add_to(app)
+    Ask(common).add_to(app)
+    Answered(common).add_to(app)
     Show(common).add_to(app)
     Feel(common).add_to(app)
     app.add_api_route("/", _first, methods=["GET"], response_model=None)

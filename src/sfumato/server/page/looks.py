@@ -29,6 +29,7 @@ _KINDS = {
     "txt": "text/plain; charset=utf-8",
 }
 SECTIONS: tuple[tuple[str, str, Act | None], ...] = (
+    ("/ask", "Ask", Act.SPEND),
     ("/feel", "Feel", None),
     ("/show", "Show", None),
 )

@@ -25,6 +25,7 @@ __all__ = [
     "HANDLERS",
     "Handler",
     "Parser",
+    "callable_names",
     "closed",
     "exact",
     "number",
@@ -192,6 +193,11 @@ _SPELT = sorted(
     }
     | {"MOD", "POWER", "RTRIM", "TRIM", "TRY_CAST"}
 )
+
+
+def callable_names() -> list[str]:
+    """The functions and aggregates that a question may call, by the names that people write."""
+    return sorted({*_SPELT, *(name.upper() for name in _AGGREGATES)})
 
 
 def _literal(_: Parser, node: exp.Literal, __: int) -> Expression:
