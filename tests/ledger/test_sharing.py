@@ -40,6 +40,19 @@ def reads(ledger):
     return [receipt for receipt in ledger.entries("visits") if receipt.kind == "read"]
 
 
+def test_a_balance_looks_back_on_what_was_paid_and_read_when_it_was_made(place):
+    with place.made(Budget(10)) as ledger:
+        buy(ledger, asked(3), "ada")
+        buy(ledger, asked(1, "first"), "bob")
+        balances = [ledger.balance("visits", who) for who in (None, "ada", "bob")]
+        buy(ledger, asked(3), "bob")  # reads what ada has paid for
+        buy(ledger, asked(2, "other"), "bob")
+        buy(ledger, asked(2, "other"), "ada")
+        assert [sum(count for _, count in balance._losses()) for balance in balances] == [2, 1, 1]
+        assert [balance.retrospective for balance in balances] == [4, 3, 1]
+        assert [ledger.balance("visits", who).retrospective for who in (None, "ada", "bob")] == [6, 5, 6]
+
+
 def test_another_s_answer_counts_once_toward_the_readers_limit(place):
     with place.made(Budget(10)) as ledger:
         steward = Steward(ledger)

@@ -95,3 +95,14 @@ def test_others_pay_while_the_ledger_is_verified(place, ask):
 def test_a_ledger_in_memory_is_verified_too():
     with house() as made:
         assert client_of(made)("GET", "/api/ledger/verify", SAM).json()["ok"]
+
+
+def test_losses_are_those_of_who_asks_and_nobody_elses(ask):
+    def paid(token):
+        found = ask("GET", "/api/session/balance/visits/losses", token).json()
+        return sum(count for _, count in found)
+
+    assert [paid(token) for token in ("token-of-ada", "token-of-bob", EVE, SAM)] == [3, 0, 0, 0]
+    body = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "0.7"}
+    assert ask("POST", "/api/release", "token-of-bob", json=body).status_code == 200
+    assert [paid(token) for token in ("token-of-ada", "token-of-bob", EVE, SAM)] == [3, 1, 0, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import Counter as Multiset
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date
 from fractions import Fraction
 from typing import Any, Self
@@ -131,7 +131,8 @@ class Counter:
             account = account_of(book, dataset)
             who = analyst_of(asked, account)
             until, debits, at = book.number, account.debits, window_shown(account, who, window)
-            return balance_of(account, who, lambda: self._losses(account.name, who, until, debits, at), at)
+            name, reads = account.name, frozenset(account.seat(who).reads)  # as they are now
+            return balance_of(account, who, lambda: self._losses(name, who, until, debits, reads, at), at)
 
     def spare(
         self,
@@ -530,15 +531,19 @@ class Counter:
         return BlocksOf(self._journal)
 
     def _losses(
-        self, dataset: str, analyst: str | None, until: int, debits: int, window: Windows | None
+        self,
+        dataset: str,
+        analyst: str | None,
+        until: int,
+        debits: int,
+        reads: Set[int],
+        window: Windows | None,
     ) -> list[tuple[PrivacyLoss, int]]:
-        """The losses that an analyst, or everybody, has paid for or read, each with how often.
+        """The losses that an analyst, or everybody, had paid for or read up to a receipt, and how often.
 
         Where the budget is for each window, those of one of them.
         """
         whose = None if analyst is None else alike(analyst)
-        with self._journal.reading() as book:
-            reads = account_of(book, dataset).seat(analyst).reads
         counts = Multiset(
             loss_text(row)
             for row in self._journal.debits(dataset, until, debits)

@@ -35,7 +35,8 @@ def unpack_balance(data: Mapping[str, Any], losses: Callable[[], list[Any]]) -> 
 
     Args:
         data: Plain data.
-        losses: Gives what `pack_losses` wrote, when somebody looks back.
+        losses: Gives what `pack_losses` wrote, when somebody looks back: what they have paid since is in it,
+            too, so that the figure is above that of this balance at most, and never below.
 
     Raises:
         ValueError, TypeError or KeyError: if it is none.
