@@ -7,6 +7,7 @@ import stat
 import pytest
 
 from sfumato.errors import LoginFailed
+from sfumato.ledger import Ledger
 from sfumato.server.access import Account, Accounts, Role
 
 
@@ -41,6 +42,43 @@ def test_from_the_first_account_to_its_end(cli, hospital):
         accounts.check(token)
     assert "stays on record" in " ".join(cli("account", "remove", "Ada").out.split())
     assert "ada" not in cli("account", "list").out
+
+
+def test_each_act_is_on_the_ledger_once_there_is_one(cli, hospital):
+    assert cli("account", "add", "early").code == 0
+    assert not (hospital / "sfumato.ledger").exists()
+    assert cli("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.1").code == 0
+    assert cli("account", "add", "Ada", "--role", "auditor").code == 0
+    label = issued(cli, "ada", "--days", "7").split("_")[1]
+    assert cli("account", "revoke", label).code == 0
+    assert cli("account", "revoke", label).code == 0  # which changes nothing
+    assert cli("account", "remove", "ADA").code == 0
+    assert cli("account", "remove", "early").code == 0
+    assert cli("account", "token", "nobody").code == 2
+    assert cli("account", "list").code == 0
+    with Ledger.open(hospital / "sfumato.ledger", create=False) as ledger:
+        told = [
+            (one.analyst, one.memo["act"], one.memo.get("token"), one.memo["by"]) for one in ledger.accesses()
+        ]
+        assert ledger.verify().ok
+    by = "sfumato account"
+    assert told == [
+        ("Ada", "account added as auditor", None, by),
+        ("Ada", "token issued for 7 days", label, by),
+        ("Ada", "token revoked", label, by),
+        ("Ada", "account removed", None, by),
+        ("early", "account removed", None, by),
+    ]
+
+
+def test_an_act_that_the_ledger_cannot_write_down_is_not_done(cli, hospital):
+    assert cli("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.1").code == 0
+    assert cli("account", "add", "ada").code == 0
+    before = cli("account", "list", "--json").json
+    (hospital / "sfumato.ledger.anchor").unlink()
+    for command in (("add", "eve"), ("token", "ada"), ("remove", "ada")):
+        assert cli("account", *command).code == 4
+    assert cli("account", "list", "--json").json == before
 
 
 def test_json(cli, hospital):

@@ -3,6 +3,7 @@
 import base64
 import hmac
 import json
+import threading
 import time
 
 import jwt
@@ -13,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from provider import AUDIENCE, provider
 from served import Client, house
 from sfumato.errors import InvalidParameter, LoginFailed
-from sfumato.server.access import Accounts
-from sfumato.server.access.issuers import Issuer
+from sfumato.server.access import Accounts, issuers
+from sfumato.server.access.issuers import Issuer, lists_keys_at
 from sfumato.server.doors import http_front
 from sfumato.server.ways import Ways
 
@@ -184,6 +185,145 @@ def test_keys_are_fetched_again_for_a_new_name_but_rarely(strangers):
     ticks[0] += 3601
     with pytest.raises(LoginFailed):
         issuer.name_of(retired)
+
+
+def together(*calls):
+    """What each call gives or raises, all at once; an error if one does not end."""
+    ended = [None] * len(calls)
+
+    def run(number):
+        try:
+            ended[number] = calls[number]()
+        except LoginFailed as error:
+            ended[number] = type(error)
+
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive(), "held up"
+    return ended
+
+
+def test_a_provider_that_hangs_holds_nobody_up(strangers, monkeypatch):
+    monkeypatch.setattr(issuers, "_PATIENCE", 0.3)
+    ticks = [0.0]
+    issuer = Issuer(strangers.issuer, AUDIENCE, ticks=lambda: ticks[0])
+    good, unknown = strangers.token(), strangers.token(headers={"kid": "unknown"})
+    strangers.goes_on.clear()
+    assert together(*[lambda: issuer.name_of(good)] * 4) == [LoginFailed] * 4  # no key is known yet
+    strangers.goes_on.set()
+    issuer._renewal._over.wait(30)
+    assert issuer.name_of(good) == "ada"
+    strangers.goes_on.clear()
+    for age in (3601.0, 80_000.0):  # each time keys are wanted, and do not come
+        ticks[0] = age
+        calls = [lambda: issuer.name_of(good), lambda: issuer.name_of(unknown)] * 8
+        assert together(*calls) == ["ada", LoginFailed] * 8
+        assert not issuer._renewal.over
+    strangers.goes_on.set()
+    issuer._renewal._over.wait(30)
+    ticks[0] = 80_000 + 86_400.0  # as old as they may be, of what came at last
+    assert issuer.name_of(good) == "ada"
+
+
+def test_a_fetch_ends_however_slowly_a_provider_sends(strangers, monkeypatch):
+    monkeypatch.setattr(issuers, "_LONGEST_FETCH", 0.3)
+    ticks = [0.0]
+    issuer = Issuer(strangers.issuer, AUDIENCE, ticks=lambda: ticks[0])
+    strangers.goes_on.clear()
+    with pytest.raises(LoginFailed):
+        issuer.name_of(strangers.token())
+    assert issuer._renewal._over.wait(30)
+    strangers.goes_on.set()
+    ticks[0] = 61.0
+    monkeypatch.setattr(issuers, "_LONGEST_FETCH", 30.0)
+    assert issuer.name_of(strangers.token()) == "ada"
+
+
+def bad_keys(issuing):
+    """Entries that no key can be read from, in every way."""
+    whole = jwt.algorithms.RSAAlgorithm.to_jwk(issuing.keys["rsa"].public_key(), as_dict=True)
+    point = jwt.algorithms.ECAlgorithm.to_jwk(issuing.keys["ec"].public_key(), as_dict=True)
+    changed = [
+        {**whole, "n": "?"},
+        {**whole, "n": 5},
+        {**whole, "n": None},
+        {**whole, "n": ""},
+        {**whole, "e": encoded(b"\x01")},
+        {**whole, "e": encoded(b"\x00")},
+        {**whole, "kty": []},
+        {**whole, "use": {}},
+        {**whole, "alg": 5},
+        {**whole, "d": "x", "p": "x"},
+        {"kty": "RSA"},
+        {**point, "x": point["y"]},
+        {**point, "x": encoded(b"short")},
+        {**point, "y": []},
+        {**point, "crv": "P-1"},
+        {**point, "crv": None},
+    ]
+    named = [{**each, "kid": f"bad{number}"} for number, each in enumerate(changed)]
+    again = [{**each, "kid": "rsa"} for each in changed]  # under the name of one that can be read
+    return [None, 5, "key", [], [whole], {}, {**whole, "kid": 5}, {**whole, "kid": None}, *named, *again]
+
+
+def test_a_key_that_cannot_be_read_keeps_out_no_other(strangers):
+    strangers.more_keys = bad_keys(strangers)
+    try:
+        issuer = Issuer(strangers.issuer, AUDIENCE)
+        for key in ("rsa", "ec"):
+            assert issuer.name_of(strangers.token(key=key)) == "ada"
+        assert set(issuer._keys) == {"rsa", "ec"}
+    finally:
+        strangers.more_keys = []
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "http://elsewhere.example/keys",
+        "ftp://127.0.0.1/keys",
+        "file:///etc/hostname",
+        "data:application/json,{}",
+        "//127.0.0.1/keys",
+        "/keys",
+        "https:///keys",
+        "https://[",
+        5,
+        None,
+        ["https://elsewhere.example/keys"],
+    ],
+)
+def test_keys_are_fetched_from_no_other_kind_of_address(strangers, where):
+    strangers.keys_at, strangers.asked[:] = where, []
+    try:
+        with pytest.raises(LoginFailed):
+            Issuer(strangers.issuer, AUDIENCE).name_of(strangers.token())
+    finally:
+        strangers.keys_at = ""
+    assert strangers.asked == ["/.well-known/openid-configuration"]
+
+
+@pytest.mark.parametrize(
+    ("issuer", "where", "may"),
+    [
+        ("https://a.example", "https://a.example/keys", True),
+        ("https://a.example", "https://keys.example/keys", True),
+        ("https://a.example", "http://a.example/keys", False),
+        ("https://a.example", "http://localhost/keys", False),
+        ("https://a.example", "http://127.0.0.1:80/keys", False),
+        ("https://a.example", "http://[::1]/keys", False),
+        ("https://localhost", "http://localhost/keys", False),
+        ("http://localhost", "http://localhost/keys", True),
+        ("http://localhost", "http://127.0.0.1/keys", True),
+        ("http://localhost", "https://a.example/keys", True),
+        ("http://localhost", "http://a.example/keys", False),
+    ],
+)
+def test_keys_of_an_issuer_at_https_are_at_https(issuer, where, may):
+    assert lists_keys_at(issuer, where) is may
 
 
 def test_a_provider_that_is_gone_is_not_believed_for_ever():

@@ -9,9 +9,12 @@ import threading
 import time
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from sfumato.server.access import issuers
 
 __all__ = ["Provider", "provider"]
 
@@ -29,7 +32,11 @@ class Provider:
         self.asked: list[str] = []
         self.issuer = ""
         self.claims_to_be: str | None = None
-        self.more_keys: list[dict[str, Any]] = []
+        self.more_keys: list[Any] = []
+        self.keys_at: Any = ""
+        self.goes_on = threading.Event()
+        """Cleared: it answers each request with a byte now and then, and never to the end."""
+        self.goes_on.set()
 
     def documents(self) -> dict[str, Any]:
         """What it publishes."""
@@ -41,7 +48,7 @@ class Provider:
         return {
             "/.well-known/openid-configuration": {
                 "issuer": self.claims_to_be or self.issuer,
-                "jwks_uri": f"{self.issuer}/keys",
+                "jwks_uri": self.keys_at if self.keys_at != "" else f"{self.issuer}/keys",
             },
             "/keys": {"keys": [*listed, *self.more_keys]},
         }
@@ -59,7 +66,7 @@ class Provider:
 
 @contextlib.contextmanager
 def provider() -> Iterator[Provider]:
-    """One that is there while the block runs."""
+    """One that is there while the block runs; how busy this machine is does not decide who gets in."""
     made = Provider()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -68,9 +75,12 @@ def provider() -> Iterator[Provider]:
             found = made.documents().get(self.path)
             content = json.dumps(found).encode()
             self.send_response(404 if found is None else 200)
-            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Connection", "close")
             self.end_headers()
-            self.wfile.write(content)
+            with contextlib.suppress(ConnectionError):  # they may not wait for the end
+                while not made.goes_on.wait(0.02):
+                    self.wfile.write(b" ")
+                self.wfile.write(content)
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -80,8 +90,13 @@ def provider() -> Iterator[Provider]:
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
-        yield made
+        with (
+            mock.patch.object(issuers, "_PATIENCE", 60.0),
+            mock.patch.object(issuers, "_LONGEST_FETCH", 60.0),
+        ):
+            yield made
     finally:
+        made.goes_on.set()
         server.shutdown()
         server.server_close()
         thread.join()

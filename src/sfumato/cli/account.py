@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sfumato._dataclasses import dataclass
 from sfumato.cli.failures import reported
-from sfumato.cli.opening import acting, ledger_place
+from sfumato.cli.opening import acting, ledger_of_accounts, ledger_place
 from sfumato.cli.options import LedgerOptions, spread
 from sfumato.cli.output import emit_json, note, paragraph, say, table, unbroken
 
 if TYPE_CHECKING:
-    from sfumato.server.access import Accounts, TokenInfo
+    from sfumato.ledger import Steward
+    from sfumato.server.access import Accounts, TokenInfo, Witness
+    from sfumato.server.access.record import Ended
 
-__all__ = ["app"]
+__all__ = ["app", "say_ended"]
 
 app = typer.Typer(help="Who may log in to the server, and with which tokens.", no_args_is_help=True)
 
@@ -42,8 +45,10 @@ def add(
     place: LedgerOptions,
 ) -> None:
     """Add an account: an analyst asks, an auditor reads the ledger, a steward does all."""
-    with _opened(place, create=True) as accounts:
-        account = accounts.add(name, role.value)
+    with _acting_on(place, create=True) as act:
+        from sfumato.server.access.record import added
+
+        account = act.accounts.add(name, role.value, witness=act.witness(added(role.value)))
     if place.json_:
         emit_json({"name": account.name, "role": account.role.value})
         return
@@ -63,8 +68,10 @@ def token(
     place: LedgerOptions,
 ) -> None:
     """Issue a token and print it, this once: it is kept nowhere."""
-    with _opened(place) as accounts:
-        text, info = accounts.issue(name, timedelta(days=days))
+    with _acting_on(place) as act:
+        from sfumato.server.access.record import issued
+
+        text, info = act.accounts.issue(name, timedelta(days=days), witness=act.witness(issued(days)))
     if place.json_:
         emit_json({"token": text, **_facts(info)})
         return
@@ -116,8 +123,10 @@ def revoke(
     place: LedgerOptions,
 ) -> None:
     """End a token for good; every server process refuses it within seconds."""
-    with _opened(place) as accounts:
-        info = accounts.revoke(id_)
+    with _acting_on(place) as act:
+        from sfumato.server.access.record import REVOKED
+
+        info = act.accounts.revoke(id_, witness=act.witness(REVOKED))
     if place.json_:
         emit_json(_facts(info))
         return
@@ -129,8 +138,10 @@ def revoke(
 @spread
 def remove(name: NameArgument, *, place: LedgerOptions) -> None:
     """Remove an account and its tokens; what it spent stays on record."""
-    with _opened(place) as accounts:
-        removed = accounts.remove(name)
+    with _acting_on(place) as act:
+        from sfumato.server.access.record import REMOVED
+
+        removed = act.accounts.remove(name, witness=act.witness(REMOVED))
     if place.json_:
         emit_json({"removed": removed})
         return
@@ -146,6 +157,47 @@ def _opened(place: LedgerOptions, *, create: bool = False) -> Iterator[Accounts]
     where, state = ledger_place(place.config, place.ledger)
     with Accounts.open(where, state=state, create=create) as accounts:
         yield accounts
+
+
+def say_ended(ended: Ended) -> None:
+    """Say what was taken away because the ledger had it end."""
+    if ended.accounts or ended.tokens:
+        those = ", ".join([*ended.accounts, *(f"token {token}" for token in ended.tokens)])
+        note(
+            "The accounts are older than the ledger, by which these were removed, changed or revoked since: "
+            f"{those}. They are taken away again."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Act:
+    """Acts on accounts, on record where a ledger was begun."""
+
+    accounts: Accounts
+    steward: Steward | None
+
+    def witness(self, act: str) -> Witness | None:
+        """What puts an act on record before it is done for good; None where there is no ledger yet."""
+        from sfumato.server.access.record import tell
+
+        steward = self.steward
+        return None if steward is None else lambda account, token: tell(steward, act, account, token)
+
+
+@contextmanager
+def _acting_on(place: LedgerOptions, *, create: bool = False) -> Iterator[_Act]:
+    """The accounts, held against the ledger, and who puts acts on them on record there."""
+    from sfumato.ledger import Steward
+    from sfumato.server.access.record import AT_THE_MACHINE
+
+    with _opened(place, create=create) as accounts, ExitStack() as closing:
+        ledger = ledger_of_accounts(*ledger_place(place.config, place.ledger))
+        if ledger is None:
+            yield _Act(accounts, None)
+            return
+        closing.enter_context(ledger)
+        say_ended(accounts.hold(ledger))
+        yield _Act(accounts, Steward(ledger, by=AT_THE_MACHINE))
 
 
 def _facts(info: TokenInfo) -> dict[str, object]:

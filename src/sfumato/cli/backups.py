@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from sfumato._dataclasses import dataclass
 from sfumato.cli.allot import app
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import acting, ledger_place
 from sfumato.cli.options import LedgerOptions, spread
 from sfumato.cli.output import emit_json, paragraph, spinner
+from sfumato.errors import LedgerUnusable
 
 __all__ = ["app"]
 
@@ -54,23 +56,31 @@ def restore(
 ) -> None:
     """Put a copy in the ledger's place, if its anchor shows that nothing was spent since."""
     acting()
+    from sfumato.ledger.backup import Restored, read
     from sfumato.ledger.backup import restore as put_in_place
 
     where, state = ledger_place(place.config, place.ledger)
     with spinner("checking the copy", quiet=place.json_):
-        done = put_in_place(folder, where, state=state)
-        accounts = _accounts(folder, where)
+        held = _receipts_if_held(where, state) if _lost_accounts(folder, where) else None
+        if held is None:
+            done = put_in_place(folder, where, state=state)
+        else:  # the ledger is as it should be, and the accounts alone are lost
+            read(folder)
+            done = Restored(held, anchored=True, aside=())
+        accounts = _accounts(folder, where, state, anchored=done.anchored)
     if place.json_:
         emit_json(
             {
                 "receipts": done.number,
                 "anchored": done.anchored,
-                "accounts": accounts,
+                "accounts": accounts.back,
+                "left_out": list(accounts.left_out),
                 "aside": [str(path) for path in done.aside],
             }
         )
         return
-    paragraph(f"The ledger is restored, up to receipt {done.number:,}.")
+    if held is None:
+        paragraph(f"The ledger is restored, up to receipt {done.number:,}.")
     if done.aside:
         paragraph(f"What was in its place is {done.aside[0]}.")
     if not done.anchored:
@@ -78,14 +88,62 @@ def restore(
             "Its anchor is gone, so that nobody can tell whether something was spent since: it opens only "
             "once you adopt it, sfumato ledger adopt --reason …, and what was spent since is then given back."
         )
-    if accounts:
+    _say_accounts(accounts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Accounts:
+    """Whether accounts were put back, and who of the copy was not, in words."""
+
+    back: bool
+    left_out: tuple[str, ...]
+
+
+def _lost_accounts(folder: Path, where: str) -> Path | None:
+    """The copy of the accounts, if there are none in their place."""
+    if "://" in where or not folder.is_dir() or Path(f"{where}{_ACCOUNTS}").absolute().exists():
+        return None
+    return next((copy for copy in folder.iterdir() if copy.name.endswith(_ACCOUNTS)), None)
+
+
+def _receipts_if_held(where: str, state: Path | None) -> int | None:
+    """The last receipt of the ledger in place, if it is there and holds."""
+    from sfumato.ledger import Ledger
+
+    try:
+        with Ledger.open(where, state=state, create=False) as ledger:
+            return ledger.number
+    except LedgerUnusable:
+        return None
+
+
+def _accounts(folder: Path, where: str, state: Path | None, *, anchored: bool) -> _Accounts:
+    """Puts the accounts back where there are none, as far as the ledger can tell that they hold."""
+    from sfumato.ledger import Ledger
+    from sfumato.server.access.copies import listed, put_back
+    from sfumato.server.access.record import Record
+
+    copy = _lost_accounts(folder, where)
+    if copy is None:
+        return _Accounts(back=False, left_out=())
+    if not anchored:
+        return _Accounts(
+            back=False, left_out=tuple(f"{account.name} ({account.role.value})" for account in listed(copy))
+        )
+    with Ledger.open(where, state=state, create=False) as ledger:
+        gone = put_back(copy, Path(f"{where}{_ACCOUNTS}").absolute(), Record.of(ledger))
+    return _Accounts(back=True, left_out=gone)
+
+
+def _say_accounts(accounts: _Accounts) -> None:
+    names = ", ".join(accounts.left_out)
+    if accounts.back:
         paragraph("The accounts are back without their tokens: issue new ones, sfumato account token NAME.")
-
-
-def _accounts(folder: Path, where: str) -> bool:
-    """Puts the accounts back where there are none; whether it did."""
-    from sfumato.server.access.copies import put_back
-
-    path = Path(f"{where}{_ACCOUNTS}").absolute()
-    copies = [copy for copy in folder.iterdir() if copy.name.endswith(_ACCOUNTS)]
-    return bool(copies) and put_back(copies[0], path)
+        if names:
+            paragraph(f"Left out, since they were removed or given another role after the copy: {names}.")
+    elif names:
+        paragraph(
+            "The accounts are not put back, since nobody can tell either who was removed since. Once the "
+            "ledger is adopted, add whoever may log in, sfumato account add NAME --role ROLE. There were: "
+            f"{names}."
+        )

@@ -216,7 +216,8 @@ def adopt(reason: ReasonOption, *, place: LedgerOptions) -> None:
     paragraph(told)
     paragraph(
         "Receipts that had been cut off at its end before cannot be noticed any more: compare the number "
-        "with an older export if there is one."
+        "with an older export if there is one. Nor can acts on accounts: see sfumato account list, and "
+        "remove whoever should be out."
     )
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "declared_limits",
     "exactly",
     "ledger_if_begun",
+    "ledger_of_accounts",
     "ledger_place",
     "limit_in_toml",
     "line_of_budget",
@@ -332,6 +333,24 @@ def ledger_if_begun(where: str, state: Path | None) -> Ledger | None:
         if "://" in where or os.path.lexists(where):
             raise
         return None
+
+
+def ledger_of_accounts(where: str, state: Path | None) -> Ledger | None:
+    """The ledger that acts on accounts are put on, or None where nothing has made one yet.
+
+    Raises:
+        LedgerUnusable: if one is there, or was, and does not open.
+    """
+    from sfumato.ledger.opening import is_empty
+
+    try:
+        return ledger_if_begun(where, state)
+    except LedgerTampered:
+        raise
+    except LedgerUnusable:
+        if "://" in where and is_empty(where):
+            return None
+        raise
 
 
 def ledger_place(config: Path | None, ledger: str | None) -> tuple[str, Path | None]:

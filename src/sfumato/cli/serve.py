@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from sfumato.cli.account import say_ended
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import acting, open_all, read_catalog
 from sfumato.cli.options import ConfigOption, JsonOption
@@ -108,6 +109,8 @@ def serve(
     with closing(bound(host, port)) as listening, _house_of(demo, config) as (house, accounts, made, state):
         if self_signed:
             files = make_certificate(state, host)
+        if issuer is not None:
+            issuer.renew()  # so that the first who logs in need not wait for it
         tls = None if files is None else (tls_context(*files), files[0])
         ways = replace(
             _ways(house, log, deadline or [], rate, per_address), issuer=issuer, shelf=state / "published"
@@ -197,6 +200,7 @@ def _opened(catalog: Catalog) -> Iterator[tuple[House, Accounts]]:
         accounts = Accounts.open(catalog.ledger, state=catalog.state)
         house = House(session, catalog=catalog)
         try:
+            say_ended(accounts.hold(house.ledger))
             yield house, accounts
         finally:
             house.wait()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +16,7 @@ from sfumato.ledger.gates import refuse_unfit
 from sfumato.ledger.journal import Journal
 from sfumato.ledger.names import alike
 from sfumato.ledger.opening import Opened, Wish, opened
-from sfumato.ledger.receipt import Dataset
+from sfumato.ledger.receipt import Dataset, Receipt
 from sfumato.ledger.rules import account_of, changes, distinct
 from sfumato.ledger.verification import Verification, audit
 from sfumato.random import salt, token
@@ -105,6 +105,12 @@ class Ledger(Counter):
             for name in account_of(book, dataset).seats:
                 first.setdefault(alike(name), name)
             return list(first.values())
+
+    def accesses(self) -> Iterator[Receipt]:
+        """What was done about accounts of the server, in order."""
+        until = self.number
+        for row in self._journal.rows(until, dataset="", kind="access"):
+            yield Receipt.of(row)
 
     def promised(self, dataset: str, besides: Collection[str] = ()) -> dict[str, Fraction]:
         """What allotments leave to others than these analysts, in what the gate adds up: unit → amount."""

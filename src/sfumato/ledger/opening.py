@@ -151,6 +151,17 @@ def file_at(where: str | Path) -> Path:
     return Path(where).absolute()
 
 
+def is_empty(address: str) -> bool:
+    """Whether no ledger was begun yet in a PostgreSQL, by what is there alone."""
+    from sfumato.ledger.postgres import Postgres
+
+    store = Postgres(address)
+    try:
+        return store.version() == 0
+    finally:
+        store.close()
+
+
 def _is_path(where: str | Path) -> bool:
     """Whether the system can write this name; bytes that are not UTF-8 arrive as halves of characters."""
     try:

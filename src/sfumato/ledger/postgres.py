@@ -122,7 +122,7 @@ class Postgres(Store):
             return [] if cursor.description is None else cursor.fetchall()
 
     def begin(self, *, synced: bool = True) -> None:
-        """Waits for the one right to append: the lock on the row that says which ledger this is."""
+        """Waits for the one right to append."""
         with self._readable():
             try:
                 self._connection.execute("BEGIN")
@@ -133,10 +133,14 @@ class Postgres(Store):
             self._writing = True
             if not synced:
                 self._connection.execute("SET LOCAL synchronous_commit = off")
-            if self._made():
-                self._connection.execute("SELECT one FROM sfumato_ledger FOR UPDATE")
-            else:
-                self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
+            self._wait()
+
+    def _wait(self) -> None:
+        """For the lock on the row that says which ledger this is, or on making one."""
+        if self._made():
+            self._connection.execute("SELECT one FROM sfumato_ledger FOR UPDATE")
+        else:
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
 
     def _made(self) -> bool:
         # Through a snapshot of its own: `to_regclass` may remember within a transaction that there was none.

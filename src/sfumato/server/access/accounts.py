@@ -12,9 +12,11 @@ from typing import Literal, NoReturn, Self, TypeAlias
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, LedgerTampered, LoginFailed
+from sfumato.ledger import Ledger
 from sfumato.ledger.names import new_name
 from sfumato.random import salt
 from sfumato.server.access.login import Login
+from sfumato.server.access.record import Ended, Record, put_right
 from sfumato.server.access.remembered import Checked, Remembered
 from sfumato.server.access.roles import Account, Role
 from sfumato.server.access.scram import ITERATIONS, Exchange, ScramKeys, ScramVerifier, refused
@@ -217,6 +219,15 @@ class Accounts:
         removed = {row.person for row in rows}
         self._checked.forget(lambda checked: checked.person in removed)
         return rows[0].name
+
+    def hold(self, ledger: Ledger) -> Ended:
+        """Takes away what a ledger says has ended, such as what came back with an older copy of these."""
+        with self._tables.writing():
+            ended = put_right(self._tables, Record.of(ledger))
+        self._checked.forget(
+            lambda checked: checked.account.name in ended.accounts or checked.token in ended.tokens
+        )
+        return ended
 
     def list(self) -> tuple[Listed, ...]:
         """All accounts, with what may be known of their tokens.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -16,13 +17,14 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from sfumato.errors import InvalidParameter
 from sfumato.server.access.scram import refused
 
-__all__ = ["Issuer", "is_signed"]
+__all__ = ["Issuer", "is_signed", "lists_keys_at"]
 
 _LOG = logging.getLogger("sfumato.server")
 _LONGEST, _LARGEST = 16_384, 1 << 20  # characters of a token; bytes of a document of the issuer
 _LEEWAY = 10  # seconds by which clocks may differ
 _AGAIN = 60.0  # seconds between two fetches of keys
 _FRESH, _STALE = 3600.0, 86_400.0  # until keys are renewed; until they are not believed any more
+_PATIENCE, _LONGEST_FETCH = 3.0, 15.0  # seconds for which a fetch is waited for; that it may take
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -69,7 +71,8 @@ class Issuer:
         self._clock, self._ticks = clock, ticks
         self._keys: dict[str, Any] = {}
         self._fetched, self._tried = float("-inf"), float("-inf")
-        self._fetching = threading.Lock()
+        self._answers = True
+        self._renewal, self._renewing = _Renewal(over=True), threading.Lock()
 
     def name_of(self, text: str) -> str:
         """The name in a token.
@@ -120,39 +123,89 @@ class Issuer:
             raise ValueError
 
     def _key(self, name: Any) -> Any:
-        """The issuer's key of a name; the keys are fetched if it is not known, or was fetched long ago."""
+        """The issuer's key of a name; the keys are fetched if it is not known, or was fetched long ago.
+
+        One that is known is served while others are fetched: only the first fetch after a good one is waited
+        for, so that a provider which hangs holds up nobody for long, and one that answers is heard at once.
+        """
         if not isinstance(name, str):
             raise TypeError
-        age = self._ticks() - self._fetched
-        if name not in self._keys or age > _FRESH:
-            self._renew()
+        age, serves = self._ticks() - self._fetched, name in self._keys
+        if not serves or age > _FRESH:
+            waits = self._answers or not serves or age > _STALE
+            self.renew()
+            if waits:
+                self._renewal.wait()
         if self._ticks() - self._fetched > _STALE:
             raise KeyError
         return self._keys[name]
 
-    def _renew(self) -> None:
-        """Fetches the keys, once in a while and by one thread: strangers can make up names of keys."""
-        if self._ticks() - self._tried < _AGAIN or not self._fetching.acquire(timeout=_AGAIN / 4):
-            return
-        try:
-            if self._ticks() - self._tried < _AGAIN:
+    def renew(self) -> None:
+        """Has the keys fetched by a thread of its own, but rarely: strangers can make up names of keys."""
+        with self._renewing:
+            if self._ticks() - self._tried < _AGAIN or not self._renewal.over:
                 return
-            self._tried = self._ticks()
-            self._keys, self._fetched = self._fetch(), self._ticks()
-        except (httpx.HTTPError, ValueError, TypeError, KeyError, AttributeError) as error:
+            renewal = _Renewal()
+            threading.Thread(target=self._fetch, args=(renewal,), name="keys", daemon=True).start()
+            self._tried, self._renewal = self._ticks(), renewal
+
+    def _fetch(self, renewal: _Renewal) -> None:
+        self._answers = False  # until it does
+        try:
+            self._keys, self._fetched = asyncio.run(_keys_of(self._issuer)), self._ticks()
+            self._answers = True
+        except Exception as error:  # whatever a provider sends: the keys that are known stay
             _LOG.error("the keys of the issuer cannot be fetched: %s", type(error).__name__)
         finally:
-            self._fetching.release()
+            renewal.end()
 
-    def _fetch(self) -> dict[str, Any]:
-        with httpx.Client(timeout=5, follow_redirects=False, trust_env=False) as client:
-            known = _document(client, f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
-            where = known["jwks_uri"]
-            if known["issuer"] != self._issuer or not _is_safe(where):
-                raise ValueError
-            listed = _document(client, where)["keys"]
-        keys = {each["kid"]: _public(each) for each in listed if isinstance(each.get("kid"), str)}
-        return {name: key for name, key in keys.items() if key is not None}
+
+class _Renewal:
+    """One fetch of keys, which whoever needs them waits for, up to the same moment."""
+
+    def __init__(self, *, over: bool = False) -> None:
+        self._until, self._over = time.monotonic() + _PATIENCE, threading.Event()
+        if over:
+            self._over.set()
+
+    @property
+    def over(self) -> bool:
+        return self._over.is_set()
+
+    def wait(self) -> None:
+        """Until it is over, or has taken too long."""
+        self._over.wait(max(0.0, self._until - time.monotonic()))
+
+    def end(self) -> None:
+        self._over.set()
+
+
+async def _keys_of(issuer: str) -> dict[str, Any]:
+    """The keys that an issuer lists, by name, all within a time that no provider can stretch."""
+    async with (
+        asyncio.timeout(_LONGEST_FETCH),
+        httpx.AsyncClient(timeout=5, follow_redirects=False, trust_env=False) as client,
+    ):
+        known = await _document(client, f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        where = known["jwks_uri"]
+        if known["issuer"] != issuer or not lists_keys_at(issuer, where):
+            raise ValueError
+        listed = (await _document(client, where))["keys"]
+    if not isinstance(listed, list):
+        raise TypeError
+    keys = dict[str, Any]()
+    for entry in listed:
+        if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str):
+            continue
+        key = _public(entry)
+        if key is not None:
+            keys[entry["kid"]] = key
+    return keys
+
+
+def lists_keys_at(issuer: str, where: str) -> bool:
+    """Whether an issuer may list its keys there: at https, as it is itself, or on this machine as it is."""
+    return _is_safe(where) and (urlsplit(where).scheme == "https" or urlsplit(issuer).scheme == "http")
 
 
 def _is_safe(address: str) -> bool:
@@ -163,11 +216,11 @@ def _is_safe(address: str) -> bool:
     )
 
 
-def _document(client: httpx.Client, address: str) -> dict[str, Any]:
-    with client.stream("GET", address) as found:
+async def _document(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
+    async with client.stream("GET", address) as found:
         found.raise_for_status()
         content = b""
-        for part in found.iter_bytes():
+        async for part in found.aiter_bytes():
             content += part
             if len(content) > _LARGEST:
                 raise ValueError
@@ -178,13 +231,13 @@ def _document(client: httpx.Client, address: str) -> dict[str, Any]:
 
 
 def _public(listed: dict[str, Any]) -> Any:
-    """A key that may sign tokens; None for all others."""
+    """A key that may sign tokens; None for all others, and for what cannot be read."""
     algorithm = {"RSA": "RS256", "EC": "ES256"}.get(str(listed.get("kty")))
     if algorithm is None or listed.get("use", "sig") != "sig" or listed.get("alg", algorithm) != algorithm:
         return None
     try:
         key = jwt.PyJWK(listed, algorithm=algorithm).key
-    except jwt.PyJWTError:
+    except Exception:  # of any kind: one key that cannot be read keeps out no other
         return None
     if isinstance(key, rsa.RSAPublicKey):
         return key if key.key_size >= 2048 else None

@@ -115,10 +115,9 @@ class _Server(Postgres):
         """Host and database, never a password."""
         return super().name.replace("The ledger", "The accounts", 1)
 
-    def begin(self, *, synced: bool = True) -> None:
-        """Waits for the one right to write accounts."""
-        super().begin(synced=synced)
-        self.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    def _wait(self) -> None:
+        """For the one right to write accounts; not for the ledger's, which puts these acts on record."""
+        self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
 
     def version(self) -> int:
         """The version of the tables, 0 if there are none."""

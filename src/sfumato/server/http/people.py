@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from sfumato.errors import AccessDenied
 from sfumato.render import plain_json
-from sfumato.server.access import Account, Accounts, Role, TokenInfo, Witness
+from sfumato.server.access import Account, Accounts, Role, TokenInfo, Witness, record
 from sfumato.server.house import House
 from sfumato.server.http import failures
 from sfumato.server.http.asking import Governor, Name, Threads
@@ -76,19 +76,19 @@ class People:
 
     async def add(self, body: NewAccount, who: Governor) -> Response:
         """They log in with a token, which is issued next."""
-        witness = self._witness(who, f"account added as {body.role}")
+        witness = self._witness(who, record.added(body.role))
         made = await self._run(lambda: self._accounts.add(body.name, body.role, witness=witness))
         return failures.answered({"name": made.name, "role": made.role.value}, 201)
 
     async def remove(self, name: Name, who: Governor) -> Response:
         """What it spent stays on record."""
-        witness = self._witness(who, "account removed")
+        witness = self._witness(who, record.REMOVED)
         removed = await self._run(lambda: self._accounts.remove(name, witness=witness))
         return failures.answered({"removed": removed})
 
     async def issue(self, name: Name, body: NewToken, who: Governor) -> Response:
         """It is kept nowhere: if the answer is lost, revoke it and issue another."""
-        witness = self._witness(who, f"token issued for {body.days} days")
+        witness = self._witness(who, record.issued(body.days))
         text, info = await self._run(
             lambda: self._accounts.issue(name, timedelta(days=body.days), witness=witness)
         )
@@ -96,7 +96,7 @@ class People:
 
     async def revoke(self, name: Name, who: Governor) -> Response:
         """Every server process refuses it within seconds; stewards' can be revoked, too."""
-        witness = self._witness(who, "token revoked", stewards=True)
+        witness = self._witness(who, record.REVOKED, stewards=True)
         info = await self._run(lambda: self._accounts.revoke(name, witness=witness))
         return failures.answered(_facts(info))
 
@@ -109,7 +109,7 @@ class People:
                     "Stewards' accounts and tokens are made and removed at the machine that holds the keys: "
                     "sfumato account."
                 )
-            self._house.steward(who.name).access(account.name, act, **({"token": token} if token else {}))
+            record.tell(self._house.steward(who.name), act, account, token)
 
         return tell
 
