@@ -154,7 +154,7 @@ class Assembly:
         child = source if self.predicate is None else Where(source, self.predicate)
         aggregate = Aggregate(child, self._keys, tuple(self._calls), combinations, levels=levels)
         if levels and None in lists:  # NULL alone does not tell other keys from all of them
-            name = unused(LEVEL, {output.name.lower() for output in outputs})
+            name = unused(LEVEL, {output.name.lower(): 1 for output in outputs})
             outputs = (*outputs, Output(name, Column(LEVEL)))
         if self._windows and levels:
             raise QueryRefused(

@@ -30,12 +30,20 @@ def in_sql(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def unused(name: str, taken: set[str]) -> str:
-    """The name, with a number where it is taken already; it is taken from then on."""
-    candidate, number = name or "column", 2
+def unused(name: str, taken: dict[str, int]) -> str:
+    """The name, with a number where it is taken already; it is taken from then on.
+
+    Args:
+        name: As it is wanted.
+        taken: In lower case, each with the last number that was tried for it, so that none is tried twice.
+    """
+    wanted = candidate = name or "column"
+    number = taken.get(wanted.lower(), 1)
     while candidate.lower() in taken:
-        candidate, number = f"{name}_{number}", number + 1
-    taken.add(candidate.lower())
+        number += 1
+        candidate = f"{name}_{number}"
+    taken[wanted.lower()] = number
+    taken.setdefault(candidate.lower(), 1)
     return candidate
 
 

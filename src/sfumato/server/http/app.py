@@ -22,7 +22,7 @@ from sfumato.server.house import House
 from sfumato.server.http import failures
 from sfumato.server.http.acts import Acts
 from sfumato.server.http.answers import lasts, released, wants_arrow
-from sfumato.server.http.asking import Key, Name, Threads, Who
+from sfumato.server.http.asking import Key, Name, Threads, Who, on_busy
 from sfumato.server.http.bodies import Question
 from sfumato.server.http.books import Books
 from sfumato.server.http.described import Described
@@ -36,11 +36,13 @@ from sfumato.server.http.repeats import Repeats
 from sfumato.server.http.rereads import Rereads
 from sfumato.server.http.sessions import Sessions
 from sfumato.server.http.watching import Watched
+from sfumato.server.turns import TooBusy
 from sfumato.server.ways import Ways
 
 __all__ = ["make_app"]
 
 _AT_ONCE, _AT_ONCE_KEPT = 16, 64
+_ASIDE = 4  # acts of stewards and looks of auditors at the same time
 _PAGE = 1_000
 
 
@@ -79,17 +81,19 @@ def make_app(
     app.add_exception_handler(RequestValidationError, failures.on_invalid)
     app.add_exception_handler(HTTPException, failures.on_missing)
     app.add_exception_handler(Overrun, failures.on_overrun)
+    app.add_exception_handler(TooBusy, on_busy)
     app.add_exception_handler(Exception, failures.on_unforeseen)
     run = Threads(at_once, house.working, ways.deadlines)
-    _Routes(house, run).add_to(app)
-    Acts(house, run).add_to(app)
-    Books(house, run).add_to(app)
+    aside = Threads(_ASIDE, house.working)  # which questions cannot take
+    _Routes(house, run, aside).add_to(app)
+    Acts(house, aside).add_to(app)
+    Books(house, aside).add_to(app)
     Rereads(house, run).add_to(app)
     Sessions(house, run).add_to(app)
     JobRoutes(house, run, None if accounts is None else accounts.named).add_to(app)
-    Operations(house, ways.metrics, run).add_to(app)
+    Operations(house, ways.metrics).add_to(app)
     if accounts is not None:
-        People(house, accounts, run).add_to(app)
+        People(house, accounts, aside).add_to(app)
     recent = (lambda _: None) if accounts is None else accounts.recent
     api = Guard(Lasting(app, house.ledger.end), known, recent, ways.rates)
     return Watched(api if page is None else Parted(api, page(run)), ways.watch)
@@ -98,8 +102,8 @@ def make_app(
 class _Routes:
     """What each address does."""
 
-    def __init__(self, house: House, run: Threads) -> None:
-        self._house, self._run, self._repeats = house, run, Repeats()
+    def __init__(self, house: House, run: Threads, aside: Threads) -> None:
+        self._house, self._run, self._aside, self._repeats = house, run, aside, Repeats()
 
     def add_to(self, app: FastAPI) -> None:
         """Makes the addresses known."""
@@ -173,12 +177,14 @@ class _Routes:
         most: Annotated[int, Query(ge=1, le=_PAGE)] = 100,
     ) -> Response:
         """Of an analyst the own ones."""
-        found = await self._run(lambda: list(islice(self._receipts(who, after), most)))
+        run = self._aside if who.may(Act.AUDIT) else self._run
+        found = await run(lambda: list(islice(self._receipts(who, after), most)))
         return failures.answered([_told(each) for each in found])
 
     async def receipt(self, number: Annotated[int, Path(ge=1, le=2**62)], who: Who) -> Response:
         """Whether it is another one's, or is not there, is not told apart."""
-        found = await self._run(lambda: next(self._receipts(who, number - 1), None))
+        run = self._aside if who.may(Act.AUDIT) else self._run
+        found = await run(lambda: next(self._receipts(who, number - 1), None))
         if found is None or found.number != number:
             raise HTTPException(404)
         return failures.answered(_told(found))

@@ -8,11 +8,16 @@ from typing import Annotated, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Header, Path, Request
+from starlette.responses import Response
 
+from sfumato.ledger.names import alike
 from sfumato.server.access import Account, Act
 from sfumato.server.deadlines import Deadlines
+from sfumato.server.http.failures import refusal
+from sfumato.server.http.guard import ASKING
+from sfumato.server.turns import Turns
 
-__all__ = ["Auditor", "Governor", "Key", "Name", "Spender", "Threads", "Who"]
+__all__ = ["Auditor", "Governor", "Key", "Name", "Spender", "Threads", "Who", "on_busy"]
 
 T = TypeVar("T")
 Name = Annotated[str, Path(max_length=200)]
@@ -52,10 +57,10 @@ Auditor = Annotated[Account, Depends(_with(Act.AUDIT))]
 
 
 class Threads:
-    """Runs work in threads, so that others are served meanwhile.
+    """Runs work in threads, so that others are served meanwhile, whoever asks for how much.
 
     Args:
-        most: How many at the same time; the others wait.
+        most: How many at the same time, of one account half of them; the others wait.
         during: Entered around each work, in its thread.
         deadlines: Of paid reads.
 
@@ -72,16 +77,20 @@ class Threads:
         self._most, self._during = most, during
         self.deadlines = deadlines or Deadlines()
         self._limiter: CapacityLimiter | None = None
+        self._turns = Turns(most)
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """What the work gives.
+        """What the work gives, in the turn of whoever asks.
 
         Raises:
             Overrun: if a read is not over at its deadline; it goes on.
+            TooBusy: if too much of this account waits.
         """
-        return await self.deadlines.met(work, self._in_thread)
+        who = ASKING.get()
+        name = "" if who is None else alike(who.name)
+        return await self.deadlines.met(work, lambda begun: self._in_thread(begun, name))
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T], name: str) -> T:
         if self._limiter is None:
             self._limiter = CapacityLimiter(self._most)
 
@@ -89,4 +98,13 @@ class Threads:
             with self._during():
                 return work()
 
-        return await to_thread.run_sync(run, limiter=self._limiter)
+        await self._turns.enter(name)
+        try:
+            return await to_thread.run_sync(run, limiter=self._limiter)
+        finally:
+            self._turns.leave(name)
+
+
+async def on_busy(_: Request, error: Exception) -> Response:
+    """Of an account of which too much waits."""
+    return refusal(429, "too_many_requests", str(error), {"Retry-After": "1"})

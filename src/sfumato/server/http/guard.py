@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -19,6 +20,7 @@ from sfumato.server.troubles import note
 
 __all__ = [
     "ASKER",
+    "ASKING",
     "HEADERS",
     "App",
     "Guard",
@@ -41,6 +43,8 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 ASKER = "asker"
 """In the request's state: whose token it has."""
+ASKING: ContextVar[Account | None] = ContextVar("asking", default=None)
+"""The same for what is done in the request's task: in whose turn."""
 MOST_BYTES = 1 << 20
 SECONDS_TO_SEND = 20.0
 _DIGITS = 20  # of a length: Python refuses to read very long ones, zeros included
@@ -153,6 +157,7 @@ class Guard:
             note(error)
             return refusal(503, "unready", "Tokens cannot be checked now: ask again in a moment.", _CLOSE)
         scope.setdefault("state", {})[ASKER] = asker
+        ASKING.set(asker)
         try:
             self._rates.admit(asker.name)
         except TooFast as error:

@@ -26,14 +26,14 @@ class Operations:
     Args:
         house: What is served.
         metrics: What was counted.
-        run: Runs work in a thread.
         ticks: A time that never goes back.
     """
 
     def __init__(
-        self, house: House, metrics: Metrics, run: Threads, *, ticks: Callable[[], float] = time.monotonic
+        self, house: House, metrics: Metrics, *, ticks: Callable[[], float] = time.monotonic
     ) -> None:
-        self._house, self._metrics, self._run, self._ticks = house, metrics, run, ticks
+        self._house, self._metrics, self._ticks = house, metrics, ticks
+        self._run = Threads(1, house.working)  # its own, which questions cannot take
         self._ready, self._until = False, float("-inf")
         self._looking: asyncio.Task[bool] | None = None
 

@@ -22,6 +22,7 @@ from sfumato.server.page.hall import Hall
 from sfumato.server.page.looks import Looks, asker, sections, static_file
 from sfumato.server.page.show import Show
 from sfumato.server.troubles import hidden, is_told
+from sfumato.server.turns import TooBusy
 
 __all__ = ["make_page"]
 
@@ -69,6 +70,7 @@ class _Failures:
         app.add_exception_handler(RequestValidationError, self.on_missing)
         app.add_exception_handler(HTTPException, self.on_missing)
         app.add_exception_handler(Overrun, self.on_overrun)
+        app.add_exception_handler(TooBusy, self.on_busy)
         app.add_exception_handler(Exception, self.on_unforeseen)
 
     async def on_error(self, request: Request, error: Exception) -> Response:
@@ -90,6 +92,10 @@ class _Failures:
     async def on_overrun(self, request: Request, error: Exception) -> Response:
         """Of a read that was not over at its deadline."""
         return self._looks.refused(request, 504, str(error))
+
+    async def on_busy(self, request: Request, error: Exception) -> Response:
+        """Of an account of which too much waits."""
+        return self._looks.refused(request, 429, str(error))
 
     async def on_unforeseen(self, request: Request, error: Exception) -> Response:
         """Of anything else: its text may quote data."""

@@ -14,6 +14,7 @@ from sfumato.server.access import Account
 from sfumato.server.crowds import Rates, TooFast
 from sfumato.server.http.guard import (
     ASKER,
+    ASKING,
     App,
     Known,
     Receive,
@@ -137,6 +138,7 @@ class Hall:
         except Exception as error:
             note(error)
             return self._looks.refused(request, 503, "Logins cannot be checked now: try again in a moment.")
+        ASKING.set(asker)
         request.scope["state"].update({ASKER: asker, "form": self._cookies.form(value), "cookie": value})
         try:
             self._rates.admit(asker.name)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.errors import LoginFailed
+from sfumato.ledger.names import alike
 from sfumato.random import salt
 from sfumato.server.events import Event
 from sfumato.server.wire import messages, replies
@@ -53,6 +54,7 @@ class Connection:
         self._gone: asyncio.Future[None] | None = None
         self.busy = self.secure = self.closing = False
         self._skipping = False
+        self._who: str | None = None
         self._desk: Desk
         self._extended: Extended
         self._login: Login
@@ -136,6 +138,7 @@ class Connection:
         self._login = await self._work(lambda: self._front.login_of(user, self.address, binding))
         await authenticate(self._login, binding, self._password, self._send, self._work)
         session = await self._work(lambda: self._front.session_of(self._login, database))
+        self._who = alike(user)
         settings = Settings(user)
         for name, value in _given(startup.parameters):
             settings.connect(name, value)
@@ -263,7 +266,7 @@ class Connection:
         self._gone = asyncio.get_running_loop().create_future()
         self.busy = True
         try:
-            return await self._front.work(work, self._stop, self._check, self._gone)
+            return await self._front.work(work, self._stop, self._check, self._gone, who=self._who)
         except (ConnectionError, TimeoutError) as error:  # of what was asked for, not of this connection
             said = fields_of(error, steward=self._is_steward)
             raise WireError(said["C"], said["M"], detail=said["D"]) from None

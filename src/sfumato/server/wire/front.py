@@ -17,6 +17,7 @@ from sfumato.errors import InvalidParameter
 from sfumato.server.crowds import Crowd
 from sfumato.server.deadlines import Deadlines, Gone, Overrun
 from sfumato.server.events import Watch, nobody
+from sfumato.server.turns import TooBusy, Turns
 from sfumato.server.wire.catalog import Catalog
 from sfumato.server.wire.connection import Connection
 from sfumato.server.wire.login import Login
@@ -28,6 +29,7 @@ __all__ = ["Front"]
 
 T = TypeVar("T")
 _CATALOGS = 16
+_LOGINS = 4  # at the same time, in threads that statements cannot take
 
 
 def _holds(login: Login) -> None:
@@ -88,7 +90,7 @@ class Front:
             during: Entered around each statement, in its thread.
             watch: Who is told of each statement, once it is over.
             deadlines: Of paid reads.
-            workers: How many statements run at the same time.
+            workers: How many statements run at the same time, of one account half of them.
             most: How many connections there may be.
             per_address: How many of them from one address; None: as many as it likes.
             login_seconds: How long a client may take to log in.
@@ -114,6 +116,8 @@ class Front:
         self._most, self._workers, self._during = most, workers, during
         self._deadlines, self._crowd = deadlines or Deadlines(), Crowd(per_address)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="sfumato-wire")
+        self._logins = ThreadPoolExecutor(_LOGINS, thread_name_prefix="sfumato-login")
+        self._turns = Turns(workers)
         self._catalogs: OrderedDict[tuple[str, int], tuple[Any, Catalog]] = OrderedDict()
         self._lock = threading.Lock()
         self._connections: dict[Connection, asyncio.Task[None]] = {}
@@ -150,7 +154,8 @@ class Front:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._logins):
+            pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             for _, catalog in self._catalogs.values():
                 catalog.close()
@@ -193,10 +198,19 @@ class Front:
         stop: threading.Event,
         check: Callable[[], None],
         gone: asyncio.Future[None] | None = None,
+        *,
+        who: str | None,
     ) -> T:
-        """Run something in a thread of the pool, until it ends, or `stop` is set and `gone` done.
+        """Run something in a thread, until it ends, or `stop` is set and `gone` done.
 
         Where reads are kept to deadlines, none is stopped: the caller alone is let go.
+
+        Args:
+            work: What is done.
+            stop: Set to end it.
+            check: Called before it begins.
+            gone: Done once the caller gives up.
+            who: For which account; None: it logs in.
         """
         kept = bool(self._deadlines)
 
@@ -207,15 +221,26 @@ class Front:
             with self._during(), nullcontext() if kept else stoppable(stop):
                 return work()
 
-        loop = asyncio.get_running_loop()
         try:
-            return await self._deadlines.met(run, lambda begun: loop.run_in_executor(self._pool, begun), gone)
+            return await self._deadlines.met(run, lambda begun: self._in_thread(begun, who), gone)
+        except TooBusy as busy:
+            raise WireError("53300", str(busy)) from None
         except Overrun as late:
             raise WireError("57014", str(late)) from None
         except Gone:
             raise WireError(
                 "57014", "Cancelled. What has begun goes on to its end, and is charged."
             ) from None
+
+    async def _in_thread(self, work: Callable[[], T], who: str | None) -> T:
+        loop = asyncio.get_running_loop()
+        if who is None:
+            return await loop.run_in_executor(self._logins, work)
+        await self._turns.enter(who)
+        try:
+            return await loop.run_in_executor(self._pool, work)
+        finally:
+            self._turns.leave(who)
 
     def catalog_of(self, session: Session, database: str) -> Callable[[], Catalog]:
         """What gives the catalog of a session's tables, which sessions over the same tables share."""

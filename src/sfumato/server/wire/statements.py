@@ -14,6 +14,8 @@ from sfumato._dataclasses import dataclass
 from sfumato.server.wire.copying import COPY
 from sfumato.server.wire.sqlstates import WireError
 from sfumato.sql.refusals import statement
+from sfumato.sql.text.listed import without_lists
+from sfumato.sql.text.size import check_words
 
 __all__ = ["Kind", "Statement", "statements"]
 
@@ -118,7 +120,7 @@ def statements(text: str) -> list[Statement]:
     """The statements of a text, in order; one empty one if there is nothing in it.
 
     Raises:
-        QueryRefused: if one is of a kind that is not supported.
+        QueryRefused: if one is of a kind that is not supported, or has too many words.
         WireError: if one cannot be read, or there are too many.
     """
     parts = [part for part in _parts(text) if _lead(part) < len(part)]
@@ -126,6 +128,8 @@ def statements(text: str) -> list[Statement]:
         raise WireError("54001", f"There are more than {_MOST} statements.", hint="Send them one by one.")
     if any(len(part) > _LONGEST for part in parts):
         raise WireError("54000", f"A statement may have {_LONGEST:,} characters.", hint="Shorten its lists.")
+    for part in parts:
+        check_words(without_lists(part))
     return [_sorted(part) for part in parts] or [Statement("empty", "")]
 
 

@@ -85,7 +85,7 @@ def selected(select: exp.Select, scope: Scope, *, star: bool = False) -> list[tu
         star: Whether `*` means all columns.
     """
     columns: list[tuple[str, exp.Expr]] = []
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     for position, expression in enumerate(select.expressions, start=1):
         inner = expression.this if isinstance(expression, exp.Alias) else expression
         if star and (table := _starred(inner)) is not None:

@@ -14,9 +14,10 @@ from functools import cached_property
 
 from sqlglot import Token, TokenType, exp
 
+from sfumato.sql.text.size import check_words
 from sfumato.sql.text.tokens import is_kind
 
-__all__ = ["Listed", "listed_in", "tokens_of"]
+__all__ = ["Listed", "listed_in", "tokens_of", "without_lists"]
 
 _LEAST = 32  # shorter lists are read like everything else
 # No possessive forms: Python before 3.11.5 mistakes those that hold others. None here can match in two ways.
@@ -71,17 +72,23 @@ def tokens_of(text: str, tokenize: Callable[[str], list[Token]]) -> list[Token]:
     Args:
         text: A query.
         tokenize: Gives its tokens, or raises.
+
+    Raises:
+        QueryRefused: if it has too many words, of which a list that is taken out has none.
     """
     places = {found.end(1) - 1: found for found in _LIST.finditer(text)}
+    rest = without_lists(text) if places else text
+    check_words(rest)
+    tokens = tokenize(rest)
     if not places:
-        return tokenize(text)
-    tokens = tokenize(_LIST.sub(_blanked, text))
+        return tokens
     lists = [
         at
         for at, token in enumerate(tokens)
         if _is_mark(tokens, at) and _begins(tokens[at - 1], places.get(token.start))
     ]
     if len(lists) < len(places):
+        check_words(text)
         return tokenize(text)
     for at in lists:
         token, found = tokens[at], places[tokens[at].start]
@@ -90,6 +97,11 @@ def tokens_of(text: str, tokenize: Callable[[str], list[Token]]) -> list[Token]:
             TokenType.NUMBER, shown, token.line, token.col, found.start(1), token.end, token.comments
         )
     return tokens
+
+
+def without_lists(text: str) -> str:
+    """The text, each long list with a mark in its place, also where it is a part of something else."""
+    return _LIST.sub(_blanked, text)
 
 
 def _blanked(found: re.Match[str]) -> str:

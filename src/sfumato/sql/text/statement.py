@@ -126,6 +126,8 @@ def _present(node: exp.Expr) -> list[str]:
 def _tokens(text: str) -> list[Token]:
     try:
         return tokens_of(text, Dialect.get_or_raise(LANGUAGE).tokenize)
+    except QueryRefused:
+        raise
     except (
         Exception
     ):  # whatever the tokenizer stumbles over is the text's fault, and its message may be anything
