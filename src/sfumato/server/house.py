@@ -73,6 +73,16 @@ class House:
         assert isinstance(found, Ledger)
         return found
 
+    def record(self, analyst: str | None, *, after: int = 0) -> Iterator[Receipt]:
+        """What is on record, oldest first: an analyst's own receipts, or with None all there are.
+
+        All are for stewards and auditors; what an analyst sees is read over a counter of theirs.
+        """
+        if analyst is None:
+            return self.ledger.entries(after=after)
+        entries, own = self.session(analyst).ledger.entries(after=after), alike(analyst)
+        return (each for each in entries if each.analyst is not None and alike(each.analyst) == own)
+
     def steward(self, by: str) -> Steward:
         """The steward's acts, on record as done by somebody."""
         return Steward(self.ledger, by=by)

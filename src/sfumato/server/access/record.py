@@ -30,9 +30,10 @@ def issued(days: int) -> str:
     return f"token issued for {days} days"
 
 
-def tell(steward: Steward, act: str, account: Account, token: str = "") -> None:
-    """Puts an act on the ledger, before it is done for good."""
-    steward.access(account.name, act, **({"token": token} if token else {}))
+def tell(steward: Steward, act: str, account: Account, token: str = "", *, reason: str = "") -> None:
+    """Puts an act on the ledger, before it is done for good, with its reason where one is given."""
+    facts = {"token": token, "reason": reason}
+    steward.access(account.name, act, **{name: said for name, said in facts.items() if said})
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Query
 from starlette.responses import Response, StreamingResponse
 
 from sfumato.ledger import Receipt
+from sfumato.ledger.verification import Verification
 from sfumato.server.house import House
 from sfumato.server.http import failures
 from sfumato.server.http.asking import Auditor, Threads
@@ -67,7 +68,7 @@ class Books:
 
     async def verify(self, who: Auditor) -> Response:  # noqa: ARG002
         """Others go on meanwhile; a long ledger takes its time."""
-        found = await self._verifying(lambda: self._house.ledger.verify(beside=True))
+        found = await self.verified()
         return failures.answered(
             {
                 "ok": found.ok,
@@ -76,3 +77,7 @@ class Books:
                 "problems": list(found.problems),
             }
         )
+
+    async def verified(self) -> Verification:
+        """What a verification finds now."""
+        return await self._verifying(lambda: self._house.ledger.verify(beside=True))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from sfumato.errors import AccessDenied
 from sfumato.render import plain_json
-from sfumato.server.access import Account, Accounts, Role, TokenInfo, Witness, record
+from sfumato.server.access import Accounts, TokenInfo
 from sfumato.server.house import House
 from sfumato.server.http import failures
 from sfumato.server.http.asking import Governor, Name, Threads
+from sfumato.server.http.staffing import LONGEST, Staffing
 
 __all__ = ["People"]
 
@@ -33,20 +33,14 @@ class NewToken(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    days: Annotated[int, Field(ge=1, le=366)] = 90
+    days: Annotated[int, Field(ge=1, le=LONGEST)] = 90
 
 
 class People:
-    """Addresses for stewards alone.
-
-    Privacy:
-        Claim: a steward's token cannot be made to outlast its own expiry from afar. Nothing here makes a
-        steward's account, gives one a token or removes one, so that who has stolen such a token has it until
-        it expires or is revoked, and whoever has the machine can revoke it.
-    """
+    """Addresses for stewards alone."""
 
     def __init__(self, house: House, accounts: Accounts, run: Threads) -> None:
-        self._house, self._accounts, self._run = house, accounts, run
+        self._staffing, self._run = Staffing(house, accounts), run
 
     def add_to(self, app: FastAPI) -> None:
         """Makes the addresses known."""
@@ -62,7 +56,7 @@ class People:
 
     async def accounts(self, who: Governor) -> Response:  # noqa: ARG002
         """What was spent by whom is with the datasets."""
-        found = await self._run(self._accounts.list)
+        found = await self._run(self._staffing.all)
         told = [
             {
                 "name": each.account.name,
@@ -76,42 +70,23 @@ class People:
 
     async def add(self, body: NewAccount, who: Governor) -> Response:
         """They log in with a token, which is issued next."""
-        witness = self._witness(who, record.added(body.role))
-        made = await self._run(lambda: self._accounts.add(body.name, body.role, witness=witness))
+        made = await self._run(lambda: self._staffing.add(who.name, body.name, body.role))
         return failures.answered({"name": made.name, "role": made.role.value}, 201)
 
     async def remove(self, name: Name, who: Governor) -> Response:
         """What it spent stays on record."""
-        witness = self._witness(who, record.REMOVED)
-        removed = await self._run(lambda: self._accounts.remove(name, witness=witness))
+        removed = await self._run(lambda: self._staffing.remove(who.name, name))
         return failures.answered({"removed": removed})
 
     async def issue(self, name: Name, body: NewToken, who: Governor) -> Response:
         """It is kept nowhere: if the answer is lost, revoke it and issue another."""
-        witness = self._witness(who, record.issued(body.days))
-        text, info = await self._run(
-            lambda: self._accounts.issue(name, timedelta(days=body.days), witness=witness)
-        )
+        text, info = await self._run(lambda: self._staffing.issue(who.name, name, body.days))
         return failures.answered({"token": text, **_facts(info)}, 201)
 
     async def revoke(self, name: Name, who: Governor) -> Response:
         """Every server process refuses it within seconds; stewards' can be revoked, too."""
-        witness = self._witness(who, record.REVOKED, stewards=True)
-        info = await self._run(lambda: self._accounts.revoke(name, witness=witness))
+        info = await self._run(lambda: self._staffing.revoke(who.name, name))
         return failures.answered(_facts(info))
-
-    def _witness(self, who: Account, act: str, *, stewards: bool = False) -> Witness:
-        """What puts an act on the ledger, before it is done for good."""
-
-        def tell(account: Account, token: str) -> None:
-            if account.role is Role.STEWARD and not stewards:
-                raise AccessDenied(
-                    "Stewards' accounts and tokens are made and removed at the machine that holds the keys: "
-                    "sfumato account."
-                )
-            record.tell(self._house.steward(who.name), act, account, token)
-
-        return tell
 
 
 def _facts(info: TokenInfo) -> dict[str, Any]:

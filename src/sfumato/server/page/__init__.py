@@ -8,6 +8,9 @@ drawing     charts as SVG, from plain numbers
 ask         /ask: a question, its quote while it is typed (quoting), refusals as buttons (repairs)
 answered    /ask/receipts, /ask/history: answers on record (past), pictures (charts) and files (downloads)
 declared    what may be asked, and rest, what is left, both in words
+watch       budgets, the ledger, checks: standing (gauges), history (charts), searching, told (receipts)
+deciding    the steward's acts on budgets; staff: on accounts; once: a form is done once
+badges      how many alerts there are, beside the name of a section
 show        /show, /public: cards, dossiers and releases for others (released: a release as one file)
 feel        /feel: what an epsilon does, on a made-up answer (mock) and to an attacker (meaning)
 ```

@@ -14,13 +14,17 @@ from sfumato.server.http.failures import STATUS, is_steward
 from sfumato.server.http.guard import App, Known
 from sfumato.server.page.answered import Answered
 from sfumato.server.page.ask import Ask
+from sfumato.server.page.badges import Badged
 from sfumato.server.page.common import Common
 from sfumato.server.page.cookies import Cookies
+from sfumato.server.page.deciding import Deciding
 from sfumato.server.page.entering import Entering
 from sfumato.server.page.feel import Feel
 from sfumato.server.page.hall import Hall
 from sfumato.server.page.looks import Looks, asker, sections, static_file
 from sfumato.server.page.show import Show
+from sfumato.server.page.staff import Staff
+from sfumato.server.page.watch import Watch
 from sfumato.server.troubles import hidden, is_told
 from sfumato.server.turns import TooBusy
 
@@ -38,9 +42,14 @@ def make_page(common: Common, known: Known) -> App:
     Answered(common).add_to(app)
     Show(common).add_to(app)
     Feel(common).add_to(app)
+    watch = Watch(common)
+    watch.add_to(app)
+    Deciding(common).add_to(app)
+    Staff(common).add_to(app)
     app.add_api_route("/", _first, methods=["GET"], response_model=None)
     app.add_api_route("/static/{name:path}", _static, methods=["GET"], response_model=None)
-    return Hall(app, known, common.accounts.recent, cookies, looks, common.ways.rates)
+    badged = Badged(app, common.run, watch.count, "/watch")
+    return Hall(badged, known, common.accounts.recent, cookies, looks, common.ways.rates)
 
 
 async def _first(request: Request) -> Response:

@@ -17,7 +17,9 @@ from sfumato.ledger.budget import amount
 from sfumato.render import key, shown
 from sfumato.server.access import Account, Act
 from sfumato.server.http.guard import ASKER
+from sfumato.server.page.badges import BADGES
 from sfumato.server.page.drawing import gauge
+from sfumato.server.page.standing import figure
 
 __all__ = ["Looks", "asker", "is_part", "sections", "static_file"]
 
@@ -31,6 +33,7 @@ _KINDS = {
 SECTIONS: tuple[tuple[str, str, Act | None], ...] = (
     ("/ask", "Ask", Act.SPEND),
     ("/feel", "Feel", None),
+    ("/watch", "Watch", None),
     ("/show", "Show", None),
 )
 """The address, the name, and what one must be allowed to do to see it."""
@@ -50,6 +53,7 @@ class Looks:
         )
         self._made.filters.update({"key": key, "shown": shown, "ticked": _ticked})
         self._made.globals.update({"static": _address, "amount": amount, "many": many, "gauge": _gauge})
+        self._made.globals["figure"] = figure
 
     def text(self, name: str, **values: Any) -> str:
         """A template that knows nothing of who asks."""
@@ -90,6 +94,7 @@ def _common(request: Request) -> dict[str, Any]:
         "who": who,
         "form": request.scope["state"].get("form", ""),
         "sections": [(where, name, path == where or path.startswith(f"{where}/")) for where, name, _ in mine],
+        "badges": request.scope["state"].get(BADGES, {}),
         "may": {act.value: who is not None and who.may(act) for act in Act},
     }
 

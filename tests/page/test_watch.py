@@ -1,0 +1,351 @@
+"""Watch: budgets and alerts, the ledger with search, checks, and what a steward decides; who sees what."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from sfumato.server.page.history import Spending, outlook
+from sfumato.server.page.searching import PAGE
+
+EVIL = "<script>alert(1)</script>"
+WHY = "the term ends; it said so in the plan"
+SEEN = {
+    "sofia": ("/watch", "/watch/ledger", "/watch/checks", "/watch/acts", "/watch/accounts"),
+    "ada": ("/watch", "/watch/ledger", "/watch/spent?dataset=visits"),
+}
+ACTS = ("limit", "raise", "allot", "take-back", "revoke", "give", "close")
+PEOPLE = ("add", "issue", "revoke", "remove")
+
+
+def form_of(client):
+    return re.search(r'data-form="([0-9a-f]{64})"', client.get("/watch").text)[1]
+
+
+def receipts(site, **wanted):
+    """All receipts with these facts, as an auditor exports them."""
+    with site.api("omar") as client:
+        lines = client.get("/api/ledger/export").text.splitlines()
+    found = [json.loads(line) for line in lines]
+    return [one for one in found if wanted.items() <= (one | one["memo"]).items()]
+
+
+def release(site, who, sql, epsilon):
+    with site.api(who) as client:
+        asked = {"sql": sql, "epsilon": epsilon}
+        return client.post("/api/release", json=asked).raise_for_status().json()["receipt"]
+
+
+class Person:
+    """An analyst of this file alone, whom tests may limit and revoke."""
+
+    def __init__(self, site, name, limit):
+        self.site, self.name = site, name
+        with site.api("sofia") as client:
+            client.post("/api/accounts", json={"name": name}).raise_for_status()
+            issued = client.post("/api/accounts/" + name + "/tokens", json={})
+            site.tokens[name] = issued.raise_for_status().json()["token"]
+            self.limited(limit)
+
+    def limited(self, epsilon):
+        where = f"/api/datasets/visits/analysts/{self.name}/limit"
+        with self.site.api("sofia") as client:
+            client.put(where, json={"epsilon": epsilon, "reason": "a test"}).raise_for_status()
+
+    def gone(self):
+        with self.site.api("sofia") as client:
+            client.post(f"/api/datasets/visits/analysts/{self.name}/revoke", json={"reason": "a test"})
+            client.delete(f"/api/accounts/{self.name}")
+
+
+@pytest.fixture(scope="module")
+def dora(site):
+    made = Person(site, "dora", 2)
+    yield made
+    made.gone()
+
+
+@pytest.fixture
+def evil(site):
+    """An account whose name is a script, and a limit of it."""
+    with site.api("sofia") as client:
+        client.post("/api/accounts", json={"name": EVIL}).raise_for_status()
+    yield EVIL
+    with site.entered("sofia") as client:
+        sent = {"form": form_of(client), "name": EVIL, "reason": "a test", "sure": "yes", "once": "evil"}
+        assert client.post("/watch/accounts/remove", data=sent).status_code == 303
+
+
+@pytest.mark.parametrize("who", list(SEEN))
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible(visit, who, scheme):
+    page = visit(who, "/watch", color_scheme=scheme)
+    for place in (*SEEN[who], "/watch/ledger/6"):
+        page.goto(place)
+        found = Axe().run(page)
+        assert found.violations_count == 0, f"{place}: {found.generate_report()}"
+
+
+def test_a_steward_lowers_a_limit_and_the_analyst_sees_it(site, visit, dora):
+    analyst = visit("dora", "/watch")
+    assert "of 2 is spent" in analyst.inner_text("main")
+    steward = visit("sofia", "/watch/acts")
+    form = steward.locator("form[action='/watch/acts/limit']")
+    form.get_by_label("Analyst").fill("dora")
+    form.get_by_label("Epsilon in all").fill("0.75")
+    form.get_by_label("Reason").fill(WHY)
+    form.get_by_role("button").click()
+    done = steward.get_by_role("status").inner_text()
+    assert "dora may spend epsilon 0.75" in done
+    assert f"By sofia: {WHY}" in done
+    analyst.reload()
+    assert "of 0.75 is spent" in analyst.inner_text("main")
+    (receipt,) = receipts(site, kind="limit", analyst="dora", reason=WHY)
+    assert receipt["memo"]["by"] == "sofia"
+    analyst.goto(f"/watch/ledger/{receipt['number']}")
+    assert WHY in analyst.inner_text("main")
+    dora.limited(2)
+
+
+def test_an_act_that_cannot_be_undone_is_asked_about_first(site, visit):
+    page = visit("sofia", "/watch/acts")
+    form = page.locator("form[action='/watch/acts/raise']")
+    form.get_by_label("Epsilon in all").fill("20")
+    form.get_by_label("Reason").fill("more questions than planned")
+    form.get_by_role("button").click()
+    assert "cannot be lowered" in page.inner_text("main")
+    assert not receipts(site, kind="raise")
+    page.get_by_role("button", name="Raise it").click()
+    assert "The budget of visits is epsilon 20," in page.get_by_role("status").inner_text()
+    (receipt,) = receipts(site, kind="raise", reason="more questions than planned")
+    assert receipt["memo"]["by"] == "sofia"
+
+
+def test_several_are_allotted_taken_back_and_revoked_without_scripts(site, visit, dora):
+    page = visit("sofia", "/watch/acts", java_script_enabled=False)
+    form = page.locator("form[action='/watch/acts/allot']")
+    form.get_by_label("Limits").fill("dora 0.5\nnobody yet: 0.25, 1e-8\nlater : -")
+    form.get_by_label("Reason").fill("a new term")
+    form.get_by_role("button").click()
+    assert "dora may spend epsilon 0.5" in page.get_by_role("status").inner_text()
+    limits = {one["analyst"]: one["memo"].get("budget") for one in receipts(site, reason="a new term")}
+    assert limits["dora"]["delta"] == "1/40000000"  # the same share as epsilon's
+    assert limits["nobody yet"]["delta"] == "1/100000000"
+    assert limits["later"] is None
+    form = page.locator("form[action='/watch/acts/take-back']")
+    form.get_by_label("Reason").fill("the term is off")
+    form.get_by_role("button").click()
+    assert "dora may spend epsilon 2," in page.get_by_role("status").inner_text()
+    form = page.locator("form[action='/watch/acts/revoke']")
+    form.get_by_label("Analyst").fill("dora")
+    form.get_by_label("Reason").fill("left us")
+    form.get_by_role("button").click()
+    assert "dora may ask nothing more of visits" in page.get_by_role("status").inner_text()
+    dora.limited(2)
+
+
+def test_a_form_that_is_sent_twice_is_done_once(site, dora):
+    with site.entered("sofia") as client:
+        sent = {"form": form_of(client), "dataset": "visits", "once": "a word", "reason": "only once"}
+        sent |= {"analyst": "dora", "epsilon": "2"}
+        places = [client.post("/watch/acts/limit", data=sent).headers["location"] for _ in range(3)]
+    assert len(set(places)) == 1
+    assert len(receipts(site, reason="only once")) == 1
+
+
+@pytest.mark.parametrize(
+    ("act", "values", "told"),
+    [
+        ("limit", {"analyst": "dora", "epsilon": "1"}, "needs a reason"),
+        ("limit", {"analyst": "dora", "epsilon": "much", "reason": WHY}, "epsilon"),
+        ("limit", {"analyst": "dora", "epsilon": "9999", "reason": WHY}, "9999"),
+        ("allot", {"limits": "dora", "reason": WHY}, "a name and an epsilon on each line"),
+        ("give", {"receipts": "all", "reason": WHY, "sure": "yes"}, "the numbers of the receipts"),
+        ("take-back", {"reason": ""}, "needs a reason"),
+    ],
+)
+def test_what_is_wrong_is_told_beside_its_form_and_nothing_is_done(site, dora, act, values, told):
+    before = len(receipts(site))
+    with site.entered("sofia") as client:
+        sent = {"form": form_of(client), "dataset": "visits", "once": told, **values}
+        answer = client.post(f"/watch/acts/{act}", data=sent)
+    assert answer.status_code in (409, 422)
+    assert told in answer.text
+    assert len(receipts(site)) == before
+
+
+def test_an_analyst_sees_neither_others_receipts_nor_acts(site, visit):
+    page = visit("ada", "/watch/ledger")
+    own = page.inner_text("main")
+    assert "AVG(cost)" in own
+    assert "ben" not in own
+    assert "sofia" not in page.inner_text("header")
+    numbers = {one["number"] for one in receipts(site) if one["analyst"] != "ada"}
+    with site.entered("ada") as client:
+        for number in sorted(numbers)[:8]:
+            assert client.get(f"/watch/ledger/{number}").status_code == 404
+        assert "dora" not in client.get("/watch/ledger?analyst=dora&words=dora").text.split("<h2>")[1]
+        for place in ("spent?dataset=visits&analyst=ben", "spent?dataset=nothing"):
+            assert client.get(f"/watch/{place}").status_code == 404
+
+
+@pytest.mark.parametrize("who", ["ada", "omar"])
+def test_nobody_but_a_steward_decides(site, who):
+    before = receipts(site)
+    with site.entered(who) as client:
+        form = form_of(client)
+        for place in ("acts", "accounts"):
+            assert client.get(f"/watch/{place}").status_code == 403
+        sent = {"form": form, "dataset": "visits", "analyst": "ada", "epsilon": "9", "reason": WHY}
+        sent |= {"sure": "yes", "limits": "ada 9", "receipts": "6", "name": "mallory", "days": "9"}
+        for act in ACTS:
+            assert client.post(f"/watch/acts/{act}", data=sent).status_code == 403
+        for act in PEOPLE:
+            assert client.post(f"/watch/accounts/{act}", data=sent).status_code == 403
+        if who == "ada":
+            assert client.get("/watch/checks").status_code == 403
+            assert client.get("/watch/export").status_code == 403
+            assert client.post("/watch/verify", data=sent).status_code == 403
+    assert receipts(site) == before
+
+
+def test_search_finds_and_pages(site, visit, dora):
+    with site.api("sofia") as client:
+        where = "/api/datasets/visits/analysts/dora/limit"
+        for place in range(PAGE + 3):
+            client.put(where, json={"epsilon": 2, "reason": f"walked by {place}"}).raise_for_status()
+    page = visit("omar", "/watch/ledger")
+    page.get_by_label("Words or a number").fill("WALKED BY")
+    page.get_by_label("Analyst").fill("Dora")
+    page.get_by_label("What happened").select_option("limit")
+    page.get_by_role("button", name="Search").click()
+    rows = page.locator("table.ledger tbody tr")
+    assert rows.count() == PAGE
+    assert f"walked by {PAGE + 2}" in rows.first.inner_text()
+    page.get_by_role("link", name="Older").click()
+    assert rows.count() == 3
+    assert "walked by 0" in rows.last.inner_text()
+    assert page.get_by_role("link", name="Older").count() == 0
+    page.goto("/watch/ledger?words=%236")
+    rows.first.get_by_role("link").click()
+    facts = page.inner_text("dl.facts")
+    assert "ada paid for an answer about visits" in facts
+    assert "epsilon 0.8" in facts
+    today = datetime.now(UTC).date()
+    page.goto(f"/watch/ledger?until={today - timedelta(days=2)}")
+    assert "No receipt fits" in page.inner_text("main")
+
+
+def test_an_auditor_verifies_and_downloads_everything(site, visit):
+    page = visit("omar", "/watch/checks")
+    page.get_by_role("button", name="Verify").click()
+    told = page.get_by_role("status").inner_text()
+    assert "All in order" in told
+    assert "by omar" in told
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="Download all").click()
+    lines = waiting.value.path().read_text("utf-8").splitlines()
+    with site.api("omar") as client:
+        assert lines == client.get("/api/ledger/export").text.splitlines()[: len(lines)]
+    assert [json.loads(line)["number"] for line in lines] == list(range(1, len(lines) + 1))
+
+
+def test_alerts_come_at_80_and_100_percent_with_what_helps(site, visit, dora):
+    release(site, "dora", "SELECT COUNT(*) AS n FROM visits WHERE age > 71", "0.4")
+    analyst = visit("dora", "/watch")
+    assert analyst.locator(".badge").count() == 0
+    dora.limited("0.5")
+    analyst.reload()
+    assert "80 % is spent" in analyst.get_by_role("status").inner_text()
+    assert "Ask the steward" in analyst.get_by_role("status").inner_text()
+    assert analyst.locator("nav .badge").inner_text().endswith("1")
+    dora.limited("0.4")
+    analyst.reload()
+    assert "all is spent" in analyst.get_by_role("alert").inner_text()
+    steward = visit("sofia", "/watch")
+    assert "dora on visits: all is spent" in steward.get_by_role("alert").inner_text()
+    steward.get_by_role("link", name="Decide on it").click()
+    form = steward.locator("form[action='/watch/acts/limit']")
+    assert form.get_by_label("Analyst").input_value() == "dora"
+    dora.limited(2)
+
+
+def test_a_script_as_a_name_or_a_reason_shows_as_text(site, visit, evil):
+    page = visit("sofia", "/watch/acts")
+    form = page.locator("form[action='/watch/acts/limit']")
+    form.get_by_label("Analyst").fill(evil)
+    form.get_by_label("Epsilon in all").fill("0.25")
+    form.get_by_label("Reason").fill(f"because {EVIL}")
+    form.get_by_role("button").click()
+    assert f"because {EVIL}" in page.get_by_role("status").inner_text()
+    for place in ("/watch", "/watch/ledger", "/watch/acts", "/watch/accounts"):
+        page.goto(place)
+        assert EVIL in page.content().replace("&lt;", "<").replace("&gt;", ">")
+        assert page.locator("main script").count() == 0
+    page.goto("/watch")
+    page.get_by_role("link", name=EVIL).click()
+    assert f"{EVIL} on visits" in page.inner_text("h1")
+    with site.api("sofia") as client:
+        name = "%3Cscript%3Ealert(1)%3C%2Fscript%3E"
+        client.post(f"/api/datasets/visits/analysts/{name}/revoke", json={"reason": "a test"})
+
+
+def test_a_steward_adds_somebody_and_hands_over_a_token_that_is_shown_once(site, visit):
+    page = visit("sofia", "/watch/accounts")
+    form = page.locator("form[action='/watch/accounts/add']")
+    form.get_by_label("Name").fill("ester")
+    form.get_by_label("Reason").fill("joins for the summer")
+    form.get_by_role("button").click()
+    assert "ester: account added as analyst." in page.get_by_role("status").inner_text()
+    person = page.locator("section", has=page.get_by_role("heading", name="ester"))
+    person.get_by_text("Change").click()
+    issue = person.locator("form[action='/watch/accounts/issue']")
+    issue.get_by_label("Reason").fill("her first day")
+    issue.get_by_role("button").click()
+    token = page.get_by_label("Token").input_value()
+    with site.api("ada") as client:
+        found = client.get("/api/me", headers={"Authorization": f"Bearer {token}"})
+        assert found.json()["name"] == "ester"
+    assert Axe().run(page).violations_count == 0
+    page.reload()
+    assert token not in page.content()
+    person = page.locator("section", has=page.get_by_role("heading", name="ester"))
+    assert person.locator("tbody tr").count() == 1
+    person.get_by_text("Change").click()
+    end = person.locator("form[action='/watch/accounts/remove']")
+    end.get_by_label("Reason").fill("left again")
+    end.get_by_role("button").click()
+    page.get_by_role("button", name="Remove the account").click()
+    assert "ester: account removed." in page.get_by_role("status").inner_text()
+    acts = [one["memo"]["act"] for one in receipts(site, kind="access", analyst="ester", by="sofia")]
+    assert acts == ["account added as analyst", "token issued for 90 days", "account removed"]
+
+
+class Balance:
+    """What `outlook` asks of a balance."""
+
+    open, each = True, ""
+
+
+NOW = datetime(2026, 6, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ((), ""),
+        (((1, 4),), "No forecast yet"),
+        (((60, 4),), "Nothing was spent in the last 30 days"),
+        (((60, 1), (20, 4), (10, 7)), "last 30 days, the budget lasts until about 15 July 2026"),
+        (((15, 5), (5, 10)), None),
+        (((12, 5),), "last 12 days, the budget lasts until about 12 July 2026"),
+        (((60, 1), (20, Fraction(10001, 10000))), "for more than ten years"),
+    ],
+)
+def test_a_forecast_is_told_only_where_there_is_a_pace(steps, told):
+    at = tuple((NOW - timedelta(days=days), Fraction(spent)) for days, spent in steps)
+    said = outlook(Balance(), Spending("epsilon", Fraction(10), at, Fraction(0), True), NOW)
+    assert said == "" if not told else told in said
