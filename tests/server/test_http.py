@@ -7,6 +7,7 @@ import pytest
 
 from served import SECRET, SQL, Client, client_of, house
 from sfumato.errors import LedgerUnusable
+from sfumato.ledger import Receipt
 from sfumato.server.http.app import make_app
 
 PATHS = ["/api", "/api/", "/api/me", "/api/datasets", "/api/nothing", "/api/openapi.json", "/api//datasets"]
@@ -209,6 +210,27 @@ def test_receipts_are_those_of_whoever_asks():
         everyone = {each["number"] for each in ask("GET", "/api/receipts", "token-of-sam").json()}
         assert {mine, theirs} <= everyone
         assert len(ask("GET", "/api/receipts?most=1", "token-of-sam").json()) == 1
+
+
+def test_to_look_for_one_receipt_others_are_not_read(monkeypatch):
+    read, real = [], Receipt.of
+
+    def counted(row):
+        read.append(row.number)
+        return real(row)
+
+    with house() as place:
+        ask = client_of(place)
+        for number in range(4):
+            sql = f"SELECT COUNT(*) AS n FROM visits WHERE amount > {number}"
+            theirs = ask("POST", "/api/release", "token-of-bob", json={"sql": sql, "epsilon": "0.1"}).json()
+        mine = ask("POST", "/api/release", json={"sql": SQL, "epsilon": "0.1"}).json()["receipt"]
+        first = next(place.session("ada").ledger.entries("visits", kind="debit")).number
+        monkeypatch.setattr(Receipt, "of", counted)
+        for number, status in ((first, 404), (theirs["receipt"], 404), (mine, 200), (mine + 99, 404)):
+            read.clear()
+            assert ask("GET", f"/api/receipts/{number}").status_code == status
+            assert set(read) <= {number}
 
 
 def test_an_error_that_nobody_foresaw_is_told_without_its_text(monkeypatch, caplog):
