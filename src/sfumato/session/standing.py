@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from sfumato.session.payload import Answer
     from sfumato.session.session import Session
 
-__all__ = ["each_told", "standing"]
+__all__ = ["ON_RECORD", "each_told", "standing"]
+
+ON_RECORD = "An answer is on record: asking for this again is free."
+"""What is told where the very answer is there, and open to whoever asks."""
 
 
 def each_told(budget: Budget, windows: Windows | None, owner: str | None) -> tuple[str, ...]:
@@ -59,7 +62,7 @@ def standing(
         if not quote.first:  # what is bought before decides on what is asked then
             wanted = purchase(quote, asked)
             if known(ledger, wanted) is not None:
-                return (("record", "An answer is on record: asking for this again is free."),)
+                return (("record", ON_RECORD),)
             if wanted.choose(iter(offers_of(ledger, wanted))) is not None:
                 told = "Somebody else has paid for an answer: to read it counts toward your limit alone."
                 return (("record", told),)

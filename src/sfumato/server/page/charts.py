@@ -21,7 +21,7 @@ __all__ = ["Chart", "chart_of", "drawable"]
 
 _MOST_BARS = 40
 _MOST_LABELS = 8
-_ROW, _LABELS, _WIDE, _FIGURES = 26, 180, 720, 96
+_ROW, _LABELS, _WIDE, _FIGURES = 26, 190, 720, 96
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ def _bars(points: _Points, title: str) -> Markup:
         middle = top + (_ROW - 8) / 2
         left, right = sorted((zero, scale(value)))
         words = "NULL" if label is None else key(label)
-        short = words if len(words) <= 24 else words[:23] + "…"
+        short = words if len(words) <= 22 else words[:21] + "…"
         parts += [
             f'<text class="strong" x="{_LABELS - 10}" y="{middle + 4}" text-anchor="end">',
             f"{escape(short)}</text>",

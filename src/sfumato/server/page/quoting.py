@@ -19,6 +19,7 @@ from sfumato.server.page.past import last_of
 from sfumato.server.page.repairs import Repair, repairs_of
 from sfumato.server.page.rest import Rest, counted, how_many, price_of_loss, price_of_receipt
 from sfumato.session import Session
+from sfumato.session.standing import ON_RECORD
 
 __all__ = ["CONFIDENCES", "Asked", "Choice", "Quoted", "Refused", "quoted"]
 
@@ -105,12 +106,14 @@ class Refused:
         fix: What would work.
         repairs: The same question mended, to be chosen with one click.
         status: Of the response.
+        prices: Those that would do, to be chosen with one click.
     """
 
     reason: str
     fix: str
     repairs: tuple[Repair, ...] = ()
     status: int = 422
+    prices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ class Quoted:
     @property
     def free(self) -> bool:
         """Whether the very answer is on record."""
-        return self.record.startswith("An answer is on record")
+        return self.record == ON_RECORD
 
     @property
     def too_much(self) -> bool:
@@ -216,9 +219,11 @@ def quoted(session: Session, asked: Asked) -> Quoted | Refused:
     try:
         return _quoted(session, asked)
     except QueryRefused as error:
-        return Refused(error.reason, error.fix, _mended(session, asked, error))
+        return Refused(
+            error.reason, error.fix, _mended(session, asked, error), prices=_priced(session, asked)
+        )
     except SfumatoError as error:
-        return Refused(str(error), "")
+        return Refused(str(error), "", prices=_priced(session, asked))
 
 
 def _quoted(session: Session, asked: Asked) -> Quoted:
@@ -283,6 +288,22 @@ def _round_down(value: Fraction) -> Fraction:
     return Fraction(int(value * scale)) / scale
 
 
+def _priced(session: Session, asked: Asked) -> tuple[str, ...]:
+    """Prices that would do where the one that was typed, or the error, is what is wrong."""
+    point = asked.epsilon.replace(",", ".")
+    try:
+        if point != asked.epsilon or (point and asked.error):
+            _quoted(session, replace(asked, epsilon=point, error=""))
+            return (point,)
+        if not asked.error and not asked.epsilon:
+            return ()
+        return tuple(
+            choice.epsilon for choice in _quoted(session, replace(asked, epsilon="", error="")).choices
+        )
+    except SfumatoError:
+        return ()
+
+
 def _mended(session: Session, asked: Asked, error: QueryRefused) -> tuple[Repair, ...]:
     """The repairs that would be answered, or are refused for another reason."""
 
@@ -294,7 +315,7 @@ def _mended(session: Session, asked: Asked, error: QueryRefused) -> tuple[Repair
             if asked.epsilon or asked.error or query.priced:
                 query.quote(**question.terms())
         except QueryRefused as still:
-            return still.reason != error.reason
+            return still.reason != error.reason and still.subject != "text"
         except SfumatoError:
             return False
         return True

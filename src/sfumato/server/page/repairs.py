@@ -7,6 +7,7 @@ shown only if the mended question is no longer refused for the same reason.
 from __future__ import annotations
 
 import datetime
+import difflib
 import re
 from collections.abc import Callable, Iterator
 
@@ -15,7 +16,7 @@ from sfumato.errors import QueryRefused
 
 __all__ = ["Repair", "repairs_of"]
 
-_MOST = 3
+_MOST, _LABEL = 3, 60
 _QUOTED = re.compile(r"('(?:[^']|'')*')")
 _NAME = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _SIGNS = {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"'}
@@ -54,8 +55,20 @@ def repairs_of(error: QueryRefused, sql: str, helps: Callable[[str], bool]) -> t
 
 def _candidates(error: QueryRefused, sql: str) -> Iterator[tuple[str, str]]:
     reason, fix = error.reason, error.fix
-    for rule in (_meant, _text, _grouped, _stars, _written, _signs, _small):
+    for rule in (_whole, _meant, _value, _text, _grouped, _stars, _written, _signs, _small):
         yield from rule(reason, fix, sql)
+
+
+def _whole(_: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
+    """Write SELECT …: the advice is the question itself."""
+    if (found := re.fullmatch(r"Write (SELECT .+)\.", fix)) and "…" not in found[1]:
+        yield f"Write {_cut_short(found[1])}", found[1]
+    if found := re.fullmatch(r"Group by steps, such as (FLOOR\((.+?) / 10\) \* 10), or .+", fix):
+        head, rest = _select(sql)
+        bins = _renamed(rest, found[2], found[1]) if re.search(r"(?i)GROUP\s+BY", rest) else rest
+        yield "Group by steps of 10", _renamed(head, found[2], f"{found[1]} AS {found[2]}") + bins
+    if (found := re.match(r"Put them together: (COUNT\(.+\))\.$", fix)) and (call := _call(sql, "COUNT")):
+        yield f"Write {found[1]}", sql[: call[0]] + found[1] + sql[call[1] :]
 
 
 def _meant(reason: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
@@ -64,6 +77,16 @@ def _meant(reason: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
         wrong = _name_in(there or reason)
         if wrong:
             yield f"Write {near}", _renamed(sql, wrong, near)
+
+
+def _value(reason: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
+    """A value that is not declared, where one that is looks alike."""
+    found = re.search(r"declared without the value '(.+?)', so", reason)
+    if found:
+        listed = [value.replace("''", "'") for value in re.findall(r"'((?:[^']|'')+)'", fix)]
+        for near in difflib.get_close_matches(found[1], listed, 2):
+            new = "'" + near.replace("'", "''") + "'"
+            yield f"Write {new}", sql.replace("'" + found[1].replace("'", "''") + "'", new)
 
 
 def _text(_: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
@@ -106,7 +129,7 @@ def _written(reason: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
     called = re.match(r"(?:SQL has no function )?([A-Z_][A-Z0-9_]*)\b", reason)
     named = re.search(r"SQL has no function ([A-Z_0-9]+)", reason) or called
     new = re.match(r"Write (.+?)\.(?:\s|$)", fix)
-    if named is None or new is None:
+    if named is None or new is None or new[1][0].islower():
         return
     for way in re.split(r", or | or (?=[A-Z_]+$)", new[1]):
         if call := _call(sql, named[1]):
@@ -124,7 +147,7 @@ def _signs(reason: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
     if "Write straight ones" in fix:
         yield "Write straight quotes", straight
     found = re.search(r"SQL has no (\S) operator", reason)
-    plain = re.match(r"Write (\S+?)\.$", fix)
+    plain = re.match(r"Write (\S+?)(?: for at least)?\.$", fix)
     if found and plain:
         yield f"Write {plain[1]}", _outside(sql, lambda part: part.replace(found[1], plain[1]))
     if plain and plain[1] in (">=", "<="):
@@ -157,7 +180,14 @@ def _small(reason: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
     if fix.startswith(("Leave it out", "Leave INTO out")):
         yield "Leave it out", re.sub(r"(?is)\s+(?:FOR\s+UPDATE|INTO\s+\w+)\b", "", sql)
     if fix == "A parenthesis is not closed.":
+        head, rest = _select(sql)
+        if rest:
+            yield "Close the parenthesis", f"{head.rstrip()}) {rest}"
         yield "Close the parenthesis", sql.rstrip().rstrip(";") + ")"
+
+
+def _cut_short(text: str) -> str:
+    return text if len(text) <= _LABEL else text[: _LABEL - 1] + "…"
 
 
 def _name_in(sentence: str) -> str:
