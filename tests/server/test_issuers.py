@@ -284,6 +284,7 @@ def test_a_key_that_cannot_be_read_keeps_out_no_other(strangers):
     "where",
     [
         "http://elsewhere.example/keys",
+        "http://127.1:{port}/keys",  # which is this very provider, by a name that is not known to be
         "ftp://127.0.0.1/keys",
         "file:///etc/hostname",
         "data:application/json,{}",
@@ -297,7 +298,9 @@ def test_a_key_that_cannot_be_read_keeps_out_no_other(strangers):
     ],
 )
 def test_keys_are_fetched_from_no_other_kind_of_address(strangers, where):
-    strangers.keys_at, strangers.asked[:] = where, []
+    port = strangers.issuer.rpartition(":")[2]
+    strangers.keys_at = where.replace("{port}", port) if isinstance(where, str) else where
+    strangers.asked.clear()
     try:
         with pytest.raises(LoginFailed):
             Issuer(strangers.issuer, AUDIENCE).name_of(strangers.token())
