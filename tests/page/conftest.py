@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import httpx
 import pytest
@@ -41,9 +41,9 @@ class Site:
 
 
 @contextmanager
-def served(*arguments: str) -> Iterator[Site]:
+def served(*arguments: str, by: str = "serve") -> Iterator[Site]:
     """A server in a process of its own."""
-    command = [sys.executable, "-m", "sfumato", "serve", "--port", "0", "--no-browser", *arguments]
+    command = [sys.executable, "-m", "sfumato", by, "--port", "0", "--no-browser", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     lines: list[str] = []
@@ -57,6 +57,12 @@ def served(*arguments: str) -> Iterator[Site]:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
         process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def serving() -> Callable[..., AbstractContextManager[Site]]:
+    """Starts a server of one's own."""
+    return served
 
 
 @pytest.fixture(scope="session")
@@ -98,12 +104,12 @@ class Seen:
 
 
 @pytest.fixture
-def visit(site: Site, browser: Browser) -> Iterator[Callable[..., Page]]:
+def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Callable[..., Page]]:
     """Opens an address of the page as somebody, in a browser of their own; no fault may be seen there."""
     open_ones: list[tuple[BrowserContext, Seen]] = []
 
     def opened(who: str | None, path: str = "/", *, at: Site | None = None, **wishes: object) -> Page:
-        where = at or site
+        where: Site = at or request.getfixturevalue("site")
         context = browser.new_context(base_url=where.address, **wishes)  # type: ignore[arg-type]
         page = context.new_page()
         page.set_default_timeout(15_000)

@@ -4,7 +4,7 @@
 """
 
 from sfumato.catalog.read import Catalog, EngineLimits
-from sfumato.catalog.write import DraftTable, draft, write_new
+from sfumato.catalog.write import Decided, DraftTable, draft, write_new
 from sfumato.schema.classify import Role, role_of
 
-__all__ = ["Catalog", "DraftTable", "EngineLimits", "Role", "draft", "role_of", "write_new"]
+__all__ = ["Catalog", "Decided", "DraftTable", "EngineLimits", "Role", "draft", "role_of", "write_new"]

@@ -134,7 +134,30 @@ class Catalog:
         """
         environment = os.environ if environ is None else environ
         file = cls.find(environ=environment) if path is None else Path(path)
-        data = _load(file)
+        return cls._understood(_load(file), file, ledger, analyst, environment)
+
+    @classmethod
+    def parse(cls, text: str, path: str | Path) -> Catalog:
+        """The catalog that a text would be in that file, whatever the environment says.
+
+        Raises:
+            CatalogUnusable: as `read` does.
+        """
+        try:
+            data = tomllib.loads(text, parse_float=Decimal)
+        except tomllib.TOMLDecodeError as error:
+            raise CatalogUnusable(f"{Path(path).name} is not valid TOML: {error}.") from None
+        return cls._understood(data, Path(path), None, None, {})
+
+    @classmethod
+    def _understood(
+        cls,
+        data: dict[str, Any],
+        file: Path,
+        ledger: str | None,
+        analyst: str | None,
+        environment: Mapping[str, str],
+    ) -> Catalog:
         check_known("", data, "")
         undecided: list[str] = []
         budgets, limits = _datasets(named_in(data, "datasets"), undecided)

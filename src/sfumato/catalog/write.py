@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from sfumato._dataclasses import dataclass
+from sfumato.catalog._lines import Decided, column_lines, known_bounds, quoted, toml_key, toml_number
 from sfumato.catalog.keys import UNDECIDED, Kept, nearest
 from sfumato.errors import CatalogUnusable
-from sfumato.schema.classify import ROLES, Role, role_of, type_of, units_of, words_of
+from sfumato.schema.classify import ROLES, Role, role_of, type_of, units_of
 
-__all__ = ["DraftTable", "draft", "quoted", "table_name", "toml_key", "toml_number", "write_new"]
+__all__ = [
+    "Decided",
+    "DraftTable",
+    "draft",
+    "known_bounds",
+    "quoted",
+    "section",
+    "table_name",
+    "toml_key",
+    "toml_number",
+    "write_new",
+]
 
 _HEAD = """\
 # sfumato.toml: what may be asked of this data, whose privacy is protected, and
-# what all answers together may cost. Written by `sfumato init` from the names
-# and types of the columns alone. No row was read: a bound or a list of values
-# that is taken from the data would itself tell something about it.
+# what all answers together may cost. Written from the names and types of the
+# columns, and from what the steward said. No row was read: a bound or a list of
+# values that is taken from the data would itself tell something about it.
 #
 # Lines marked DECIDE are yours. A unit and a budget are needed before anything
 # can be asked; a number without bounds can be counted and filtered on, and is
@@ -36,8 +48,9 @@ _ROLE_NOTES: dict[Role, tuple[str, ...]] = {
     "sensitive": ("Sensitive: what nobody should learn about a person.",),
     "plain": ("The rest.",),
 }
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-_TOML_NUMBER = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+_NOTHING = Decided()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +66,8 @@ class DraftTable:
         header: Whether its first line is a header.
         delimiter: What separates its fields, if that is known.
         remark: Why it is so, for whoever edits the file.
+        decided: What the steward has said of columns already, by their names.
+        max_rows: As how many rows one unit counts, if that is decided.
     """
 
     name: str
@@ -63,14 +78,22 @@ class DraftTable:
     header: bool = True
     delimiter: str | None = None
     remark: str = ""
+    decided: Mapping[str, Decided] = field(default_factory=dict)
+    max_rows: int | None = None
 
     def type(self, column: str) -> str | None:
         """The type to declare; None for a column that cannot be asked for."""
-        return type_of(column, self.columns[column], untyped=self.untyped)
+        return self.of(column).type or type_of(column, self.columns[column], untyped=self.untyped)
+
+    def of(self, column: str) -> Decided:
+        """What was said of a column."""
+        return self.decided.get(column, _NOTHING)
 
     def role(self, column: str) -> Role:
-        """What the column looks like."""
-        return role_of(column, word if (word := self.type(column)) == "date" else self.columns[column])
+        """What the column looks like, or was said to be."""
+        return self.of(column).role or role_of(
+            column, word if (word := self.type(column)) == "date" else self.columns[column]
+        )
 
 
 def draft(
@@ -96,6 +119,27 @@ def draft(
         parts.append((_SEVERAL if shared is None else _SHARED) + _LINKED)
     parts.extend(_table(table, unit, None if table.name == shared else shared) for table in tables)
     return "\n".join(parts)
+
+
+def section(
+    table: DraftTable,
+    *,
+    unit: str | None = None,
+    epsilon: str | None = None,
+    delta: str | None = None,
+    dataset: str | None = None,
+) -> str:
+    """The part of a sfumato.toml that is about one more table.
+
+    Args:
+        table: The table.
+        unit: The unit, if it is decided: a column's name or `row`.
+        epsilon: The epsilon of its own budget, if it is decided.
+        delta: The delta of its own budget, if it is decided.
+        dataset: Whose budget it draws on instead of one of its own.
+    """
+    budget = [] if dataset is not None else [_dataset(table.name, epsilon, delta)]
+    return "\n".join([*budget, _table(table, unit, dataset)])
 
 
 _SEVERAL = """\
@@ -164,7 +208,9 @@ def _table(table: DraftTable, unit: str | None, dataset: str | None) -> str:
     for role in ROLES:
         if grouped[role]:
             lines += [f"# {note}" for note in _ROLE_NOTES[role]]
-            lines += [line for column in grouped[role] for line in _column(table, column, role)]
+            for column in grouped[role]:
+                untyped = table.untyped and table.of(column).type is None
+                lines += column_lines(column, table.type(column), role, table.of(column), guessed=untyped)
             lines.append("")
     return "\n".join(lines)
 
@@ -227,7 +273,7 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
                 f'{table.name} has no column {unit[:40]!r}; give one of its own, or "row".'
                 f"{nearest(unit, table.columns)}"
             )
-        return [f"{f'unit = {quoted(unit)}':<28} # whose privacy is protected", *_GROUPS]
+        return [f"{f'unit = {quoted(unit)}':<28} # whose privacy is protected", *_groups(table)]
     likely = [column for column in units_of(table.columns) if table.role(column) == "identifier"][:_LIKELY]
     if not likely:
         hint = [
@@ -239,64 +285,22 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
             f"DECIDE: whose privacy is protected? By name it could be {' or '.join(map(quoted, likely))}; "
             '"row" only if nobody can have two rows.'
         )
-    return [*hint, f'unit = "{UNDECIDED}"', *_GROUPS]
+    return [*hint, f'unit = "{UNDECIDED}"', *_groups(table)]
+
+
+def _groups(table: DraftTable) -> list[str]:
+    rows = '"auto"' if table.max_rows is None else str(table.max_rows)
+    return [*_ROWS, f"max_rows = {rows}", _FEW_GROUPS]
 
 
 _LIKELY = 3  # units that are suggested
-_GROUPS = [
+_ROWS = [
     "# As how many rows may one unit count? Whoever has more is weighted down to that;",
     '# a larger number weights fewer down and adds more noise. "auto" takes what gives',
     "# the least error for each question, from a noisy profile that the first question",
     "# buys with a fifth of its price. Or a number, from what you know of such units.",
-    'max_rows = "auto"',
-    "# max_groups = 1             # where people are counted by group, or groups are found",
 ]
-
-
-def _column(table: DraftTable, column: str, role: Role) -> list[str]:
-    word = table.type(column)
-    if word is None:
-        return [f"# {toml_key(column)}: of a type that cannot be asked for"]
-    guessed = table.untyped and word != "text"
-    notes = ["DECIDE: type guessed from the name"] if guessed else []
-    if word in ("int", "float") and role != "identifier":
-        notes.append(f"DECIDE: bounds to sum it, such as {_bounds(column, word)}")
-    if word == "date" and role != "identifier":
-        notes.append("DECIDE: start and end to group by it")
-    if word == "timestamp" and role != "identifier":
-        notes.append('DECIDE: start and end to group by its days or hours; type = "date" if days are enough')
-    if word == "text" and role != "identifier":
-        notes.append('DECIDE: type = "enum", values = ["…"] to group by it')
-    setting = f'{toml_key(column)} = {{ type = "{word}", role = "{role}" }}'
-    if role == "identifier":
-        return [f"# {setting}"]
-    return [*(f"# {note}" for note in notes), setting]
-
-
-def _bounds(column: str, word: str) -> str:
-    if set(words_of(column)) & {"age", "alter", "edad", "eta", "idade", "年龄", "年齢"}:
-        return "lower = 0, upper = 120"
-    if set(words_of(column)[-1:]) & {"year", "jahr", "annee", "ano", "anno", "jaar", "rok", "год", "年"}:
-        return "lower = 2000, upper = 2030"
-    return "lower = 0, upper = 1000" if word == "int" else "lower = 0.0, upper = 1000.0"
-
-
-def toml_number(text: str | None) -> str:
-    """A number as TOML writes it; other ways to write one, such as 1/2, as text."""
-    if text is None:
-        return quoted(UNDECIDED)
-    return text if _TOML_NUMBER.fullmatch(text) else quoted(text)
-
-
-def toml_key(name: str) -> str:
-    """A name as a TOML key: bare where it can be, else quoted."""
-    return name if _BARE.fullmatch(name) else quoted(name)
-
-
-def quoted(text: str) -> str:
-    """A text of TOML."""
-    # JSON's escapes are TOML's, but for the one control character that JSON lets through.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+_FEW_GROUPS = "# max_groups = 1             # where people are counted by group, or groups are found"
 
 
 def table_name(source: str, taken: Sequence[str] = ()) -> str:

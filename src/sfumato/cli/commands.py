@@ -18,6 +18,7 @@ MARKUP: Literal["rich"] | None = "rich" if is_terminal() else None
 COMMANDS = {
     "demo": ("story", "The whole story in a minute, on generated data."),
     "init": ("tables", "Write a commented sfumato.toml for your files, from names and types alone."),
+    "start": ("start", "Be led in a browser from a CSV or Parquet file to a first private answer."),
     "schema": ("tables", "Which tables may be asked: columns, bounds, unit, budget."),
     "validate": ("validate", "Steward only: do the declarations fit the data? What would limits cut?"),
     "prepare": ("prepare", "Write a table once, ranked within units, for quick reads."),

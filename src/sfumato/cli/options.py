@@ -27,11 +27,22 @@ __all__ = [
     "LedgerOption",
     "LedgerOptions",
     "ReasonOption",
+    "UploadOption",
     "spread",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+UploadOption = Annotated[
+    int,
+    typer.Option(
+        "--max-upload",
+        metavar="MIB",
+        min=0,
+        max=1 << 20,
+        help="The largest file a steward may send; 0: none.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write one JSON document instead of text.")]
 ConfigOption = Annotated[
     Path | None,

@@ -8,26 +8,23 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.account import say_ended
 from sfumato.cli.failures import reported
-from sfumato.cli.opening import acting, open_all, read_catalog
-from sfumato.cli.options import ConfigOption, JsonOption
-from sfumato.cli.output import emit_json, paragraph, say
+from sfumato.cli.opening import acting, read_catalog
+from sfumato.cli.options import ConfigOption, JsonOption, UploadOption
 from sfumato.cli.process import all_is_over
-from sfumato.errors import InvalidParameter, MissingExtra
+from sfumato.cli.serving import Made, check_extra, opened, say_begun
+from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
-    from sfumato.server.access import Accounts, Role
+    from sfumato.server.access import Accounts
     from sfumato.server.access.issuers import Issuer
     from sfumato.server.house import House
     from sfumato.server.ways import Ways
-
-    Made: TypeAlias = tuple[str, Role, str]
 
 __all__ = ["serve"]
 
@@ -84,6 +81,7 @@ def serve(
         int,
         typer.Option("--per-address", min=1, help="How many connections to a port one address may have."),
     ] = 100,
+    max_upload: UploadOption = 2048,
     log: Annotated[
         bool, typer.Option("--log", help="Write a line of JSON for each request to standard error.")
     ] = False,
@@ -95,10 +93,11 @@ def serve(
 ) -> None:
     """Serve the tables to analysts with tokens, over HTTP and to PostgreSQL's clients."""
     acting()
-    _check_extra()
+    check_extra()
     from sfumato.server.certificates import fingerprint
     from sfumato.server.certificates import self_signed as make_certificate
     from sfumato.server.doors import http_front, started, wire_front
+    from sfumato.server.grounds import Grounds
     from sfumato.server.running import bound, tls_context
     from sfumato.server.running import serve as run
 
@@ -106,15 +105,15 @@ def serve(
     files = _tls(host, certificate, key, self_signed=self_signed)
     if files is not None:
         tls_context(*files)  # refused before anything is opened
-    with closing(bound(host, port)) as listening, _house_of(demo, config) as (house, accounts, made, state):
+    with closing(bound(host, port)) as listening, _house_of(demo, config) as (house, accounts, made, catalog):
         if self_signed:
-            files = make_certificate(state, host)
+            files = make_certificate(_state(catalog), host)
         if issuer is not None:
             issuer.renew()  # so that the first who logs in need not wait for it
         tls = None if files is None else (tls_context(*files), files[0])
-        ways = replace(
-            _ways(house, log, deadline or [], rate, per_address), issuer=issuer, shelf=state / "published"
-        )
+        ways = _ways(house, log, deadline or [], rate, per_address)
+        shelf = _state(catalog) / "published"
+        ways = replace(ways, issuer=issuer, shelf=shelf, most_upload=max_upload << 20)
         name = _DEMO if demo else _DATABASE
         front = None if pg_port is None else wire_front(house, accounts, name, tls, ways)
 
@@ -125,11 +124,11 @@ def serve(
                 where["postgresql"] = f"postgresql://{_written(host)}:{front.port}/{name}"
             if self_signed and files is not None:
                 where["certificate"] = fingerprint(files[0])
-            _say_begun(where, accounts, made, json_=json_)
+            say_begun(where, accounts, made, json_=json_)
 
         beside = None if front is None or pg_port is None else started(front, host, pg_port)
         run(
-            http_front(house, accounts, ways),
+            http_front(house, accounts, ways, Grounds(house, catalog.path)),
             listening,
             tls=files,
             beside=beside,
@@ -169,58 +168,36 @@ def _written(host: str) -> str:
 
 
 @contextmanager
-def _house_of(demo: bool, config: Path | None) -> Iterator[tuple[House, Accounts, list[Made], Path]]:
-    """What is served, who may log in, the tokens that were made for it, and the folder of keys."""
+def _house_of(demo: bool, config: Path | None) -> Iterator[tuple[House, Accounts, list[Made], Catalog]]:
+    """What is served, who may log in, the tokens that were made for it, and where it is declared."""
     if not demo:
-        catalog = read_catalog(config)
-        with _opened(catalog) as (house, accounts):
-            yield house, accounts, [], _state(catalog)
+        catalog = _read(config)
+        with opened(catalog) as (house, accounts):
+            yield house, accounts, [], catalog
         return
     from sfumato.catalog import Catalog
     from sfumato.server.demonstration import accounts_made, catalog_made, history_made
 
     with tempfile.TemporaryDirectory(prefix="sfumato-demo-") as folder:
         catalog = Catalog.read(catalog_made(Path(folder)), environ={})
-        with _opened(catalog) as (house, accounts):
+        with opened(catalog) as (house, accounts):
             history_made(house)
-            yield house, accounts, list(accounts_made(accounts)), _state(catalog)
+            yield house, accounts, list(accounts_made(accounts)), catalog
+
+
+def _read(config: Path | None) -> Catalog:
+    """The catalog; where there is none, both ways to make one are told."""
+    from sfumato.catalog.keys import Missing
+
+    try:
+        return read_catalog(config)
+    except Missing as error:
+        raise Missing(f"{error}, or be led through it in a browser: sfumato start") from None
 
 
 def _state(catalog: Catalog) -> Path:
     """The folder of the ledger's key."""
     return catalog.state or Path(str(catalog.ledger)).absolute().parent
-
-
-@contextmanager
-def _opened(catalog: Catalog) -> Iterator[tuple[House, Accounts]]:
-    from sfumato.server.access import Accounts
-    from sfumato.server.house import House
-
-    with open_all(catalog) as session:
-        accounts = Accounts.open(catalog.ledger, state=catalog.state)
-        house = House(session, catalog=catalog)
-        try:
-            say_ended(accounts.hold(house.ledger))
-            yield house, accounts
-        finally:
-            house.wait()
-            accounts.close()
-
-
-def _say_begun(where: dict[str, str], accounts: Accounts, made: list[Made], *, json_: bool) -> None:
-    if json_:
-        shown = where.pop("certificate", None)
-        tokens = [dict(zip(("name", "role", "token"), each, strict=True)) for each in made]
-        emit_json({"serving": where, "tokens": tokens} | ({} if shown is None else {"certificate": shown}))
-        return
-    for name, role, token in made:
-        say(f"token {name} {role.value} {token}")
-    if (shown := where.pop("certificate", None)) is not None:
-        say(f"certificate SHA-256 {shown}")
-    for address in reversed(where.values()):
-        say(f"serving {address}")
-    if not accounts.list():
-        paragraph("There are no accounts yet: sfumato account add NAME, then sfumato account token NAME.")
 
 
 def _tls(
@@ -249,11 +226,3 @@ def _is_local(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _check_extra() -> None:
-    from importlib.util import find_spec
-
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise MissingExtra("The server is not installed: pip install 'sfumato[server]'.")

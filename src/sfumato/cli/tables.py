@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import textwrap
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,13 +14,10 @@ from sfumato.cli.headers import named
 from sfumato.cli.opening import config_flag, read_catalog
 from sfumato.cli.options import ConfigOption, JsonOption
 from sfumato.cli.output import emit_json, paragraph, say, spinner, table
-from sfumato.errors import InvalidParameter
 from sfumato.render import key
 
 if TYPE_CHECKING:
     from sfumato.catalog import DraftTable
-    from sfumato.cli.headers import Naming
-    from sfumato.engines.base import SourceKind
     from sfumato.schema import ColumnType, PrivateTable
 
 __all__ = ["init", "schema"]
@@ -31,7 +26,6 @@ _SEMICOLONS = (
     "Its fields are separated by semicolons. Such files often write 3,5 for a number and 31.12.2024 for a "
     "day; if this one does, set decimal and dates in its csv section."
 )
-_PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the numbers of rows that pandas writes along
 
 
 @reported
@@ -62,8 +56,8 @@ def init(
     json_: JsonOption = False,
 ) -> None:
     """Write a commented sfumato.toml for your files, from names and types alone."""
-    from sfumato.catalog import DraftTable, draft, write_new
-    from sfumato.catalog.write import table_name
+    from sfumato.catalog import draft, write_new
+    from sfumato.catalog.looking import drafted
     from sfumato.numeric.exact import delta_of, positive
 
     if epsilon is not None:
@@ -74,25 +68,8 @@ def init(
     tables: list[DraftTable] = []
     with spinner("looking at the columns", quiet=json_):
         for file, naming in zip(files, namings, strict=True):
-            columns = {
-                column: kind
-                for column, kind in _columns(file, naming).items()
-                if column == unit or not _PANDAS_INDEX.fullmatch(column)
-            }
-            if not columns:
-                raise InvalidParameter(f"{file} has no columns.")
-            name = table_name(file, [drafted.name for drafted in tables])
-            drafted = DraftTable(
-                name,
-                _relative(file, output),
-                columns,
-                untyped=naming.delimiter is not None,
-                names=naming.names,
-                header=naming.header,
-                delimiter=naming.delimiter,
-                remark=naming.remark,
-            )
-            tables.append(drafted)
+            taken = [each.name for each in tables]
+            tables.append(drafted(file, naming, source=_relative(file, output), unit=unit, taken=taken))
     text = draft(tables, unit=unit, epsilon=epsilon, delta=delta)
     write_new(output, text, force=force)
     marks = text.count("DECIDE") - 1  # one is the explanation at the top
@@ -100,28 +77,28 @@ def init(
         emit_json(
             {
                 "path": str(output),
-                "tables": [drafted.name for drafted in tables],
+                "tables": [made.name for made in tables],
                 "decisions": marks,
-                "roles": {drafted.name: _roles(drafted) for drafted in tables},
-                "header": {drafted.name: drafted.header for drafted in tables if drafted.untyped},
+                "roles": {made.name: _roles(made) for made in tables},
+                "header": {made.name: made.header for made in tables if made.untyped},
             }
         )
         return
     say(f"Wrote {output}.", style="good")
-    for drafted, naming in zip(tables, namings, strict=True):
+    for made, naming in zip(tables, namings, strict=True):
         say()
-        roles = _roles(drafted)
+        roles = _roles(made)
         table(
             {
-                f"columns of {drafted.name}": list(drafted.columns),
-                "type": [drafted.type(name) or "cannot be asked" for name in drafted.columns],
-                "looks like": [roles[name] for name in drafted.columns],
+                f"columns of {made.name}": list(made.columns),
+                "type": [made.type(name) or "cannot be asked" for name in made.columns],
+                "looks like": [roles[name] for name in made.columns],
             }
         )
         if naming.reason:
             say()
             paragraph(naming.reason)
-        if drafted.delimiter == ";":
+        if made.delimiter == ";":
             say()
             paragraph(_SEMICOLONS)
     say()
@@ -130,7 +107,7 @@ def init(
         if unit is None or epsilon is None
         else "bounds are needed before sums and means"
     )
-    source = "names" if all(drafted.untyped for drafted in tables) else "names and types"
+    source = "names" if all(made.untyped for made in tables) else "names and types"
     paragraph(
         f"From {source} alone; no value of a row was used. {marks} places are marked DECIDE in it: {needed}."
     )
@@ -141,15 +118,6 @@ def init(
     say(f"  sfumato validate{flag}")
     say(f"  sfumato schema{flag}")
     say(f'  sfumato quote "SELECT COUNT(*) AS n FROM {tables[0].name}" --epsilon 0.1{flag}')
-
-
-def _columns(file: str, naming: Naming) -> dict[str, SourceKind]:
-    """The columns of a source, as the engine that its address names tells them."""
-    from sfumato.engines import engine as open_engine
-    from sfumato.engines.base import engine_of
-
-    with closing(open_engine(engine_of([file]))) as engine:
-        return engine.schema(naming.source(file))
 
 
 def _roles(draft: DraftTable) -> dict[str, str]:

@@ -11,6 +11,7 @@ from sfumato.errors import AccessDenied, LoginFailed
 from sfumato.server.access import Account, Accounts, Act, Login, end_point
 from sfumato.server.access.issuers import is_signed
 from sfumato.server.crowds import TooFast
+from sfumato.server.grounds import Grounds
 from sfumato.server.house import House
 from sfumato.server.http.app import make_app
 from sfumato.server.http.asking import Threads
@@ -29,8 +30,17 @@ _SIGNED = "signed"  # what wrong tries with signed tokens are counted by; no id 
 _WORKERS, _WORKERS_KEPT = 8, 32  # statements at once; those that are kept to a deadline mostly wait
 
 
-def http_front(house: House, accounts: Accounts, ways: Ways | None = None) -> App:
-    """The HTTP front: the API for programs, the page for people."""
+def http_front(
+    house: House, accounts: Accounts, ways: Ways | None = None, grounds: Grounds | None = None
+) -> App:
+    """The HTTP front: the API for programs, the page for people.
+
+    Args:
+        house: What is asked.
+        accounts: Who may log in.
+        ways: How it runs; None: in the usual ones.
+        grounds: Where tables are declared, and stewards add one; None: they do not.
+    """
     issuer = None if ways is None else ways.issuer
 
     def known(token: str, address: str) -> Account:
@@ -43,7 +53,7 @@ def http_front(house: House, accounts: Accounts, ways: Ways | None = None) -> Ap
             raise
 
     def page(run: Threads) -> App:
-        return make_page(Common(house, accounts, run, Looks(), ways or Ways()), known)
+        return make_page(Common(house, accounts, run, Looks(), ways or Ways(), grounds), known)
 
     return make_app(house, known, accounts=accounts, ways=ways, page=page)
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from sfumato.errors import InvalidParameter
-from sfumato.ledger import Ledger, Receipt, Steward
+from sfumato.errors import AccessDenied, InvalidParameter
+from sfumato.ledger import Budget, Ledger, Receipt, Steward
 from sfumato.ledger.names import alike
-from sfumato.schema import PrivateTable
+from sfumato.schema import PrivateTable, PublicTable
+from sfumato.session.widening import opened
 
 if TYPE_CHECKING:
     from sfumato.catalog import Catalog
     from sfumato.dossier import Facts
+    from sfumato.engines.base import Engine
     from sfumato.session import Release, Session
 
 __all__ = ["House"]
 
 _MOST_SESSIONS = 1024
+_NOTHING = "There is nothing to ask yet: a steward registers a first table."
 
 
 class House:
@@ -28,6 +31,8 @@ class House:
 
     The engine, the attached tables and the ledger's key stay with the steward's session: what is handed out
     are sessions in somebody's name, which have no way to them (`Session.as_analyst`).
+
+    It may begin with nothing to ask, and get tables while it runs (`widen`).
 
     Args:
         session: The steward's.
@@ -40,38 +45,95 @@ class House:
     ) -> None:
         if session.analyst is not None:
             raise InvalidParameter("A server serves the steward's session, not an analyst's.")
-        self._session, self._most, self.catalog = session, most, catalog
+        assert isinstance(session.ledger, Ledger)
+        self._begin(session, session.ledger, session._engine, most, catalog)
+
+    @classmethod
+    def empty(cls, ledger: Ledger, engine: Engine, *, most: int = _MOST_SESSIONS) -> Self:
+        """One with nothing to ask yet.
+
+        Args:
+            ledger: Where answers will be paid from.
+            engine: What will read.
+            most: As above.
+        """
+        made = cls.__new__(cls)
+        made._begin(None, ledger, engine, most, None)
+        return made
+
+    def _begin(
+        self,
+        session: Session | None,
+        ledger: Ledger,
+        engine: Engine,
+        most: int,
+        catalog: Catalog | None,
+    ) -> None:
+        self._session, self._ledger, self._engine, self._most = session, ledger, engine, most
+        self.catalog = catalog
         self._open: OrderedDict[str, Session] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock, self._turn = threading.Lock(), threading.Lock()
         self._work, self._working = 0, threading.Condition()
         self._ends: list[Callable[[], object]] = []
+
+    def widen(
+        self,
+        tables: Sequence[PrivateTable | PublicTable],
+        *,
+        budgets: Mapping[str, Budget | None],
+        keep: Callable[[], object] = lambda: None,
+        catalog: Catalog | None = None,
+    ) -> None:
+        """Serves more tables from now on. Who asks already is answered by the old session.
+
+        Args:
+            tables: Those that come to it.
+            budgets: Of their datasets, which are put on record; None: as it is on record.
+            keep: Called once the sources are open and the budgets on record, before anybody can ask.
+            catalog: The steward's file as it is then.
+
+        Raises:
+            SourceUnusable: if a source cannot be opened or lacks a declared column; nothing is changed.
+            LedgerMismatch: if the ledger has something else on record; nothing is changed.
+        """
+        with self._turn:
+            all_of_them = [*self.tables.values(), *tables]
+            new = [table.name for table in tables]
+            made = opened(all_of_them, new, budgets=budgets, ledger=self._ledger, engine=self._engine)
+            keep()
+            with self._lock:
+                self._session, self.catalog = made, catalog
+                self._open.clear()
 
     def session(self, analyst: str) -> Session:
         """The session in an analyst's name.
 
         Raises:
-            AccessDenied: if the ledger has another version of a table by now, or the name could be taken for
-                another one.
+            AccessDenied: if the ledger has another version of a table by now, the name could be taken for
+                another one, or there is nothing to ask yet.
         """
         key = alike(analyst)
-        with self._lock:
-            known = self._open.get(key)
-            if known is not None:
-                self._open.move_to_end(key)
-                return known
-        made = self._session.as_analyst(analyst)
-        with self._lock:
-            self._open[key] = self._open.pop(key, made)
-            while len(self._open) > self._most:
-                self._open.popitem(last=False)
-            return self._open[key]
+        while True:
+            with self._lock:
+                steward, known = self._session, self._open.get(key)
+                if known is not None:
+                    self._open.move_to_end(key)
+                    return known
+            if steward is None:
+                raise AccessDenied(_NOTHING)
+            made = steward.as_analyst(analyst)
+            with self._lock:
+                if self._session is not steward:
+                    continue  # there is more to ask by now
+                self._open[key] = self._open.pop(key, made)
+                while len(self._open) > self._most:
+                    self._open.popitem(last=False)
+                return self._open[key]
 
     @property
     def ledger(self) -> Ledger:
         """The steward's, for what stewards and auditors may know and do: for nobody else."""
-        found = self._session.ledger
-        assert isinstance(found, Ledger)
-        return found
+        return self._ledger
 
     def record(self, analyst: str | None, *, after: int = 0) -> Iterator[Receipt]:
         """What is on record, oldest first: an analyst's own receipts, or with None all there are.
@@ -98,11 +160,11 @@ class House:
 
         if self.catalog is None:
             raise InvalidParameter("A dossier needs a catalog: serve a sfumato.toml.")
-        return facts(self.catalog, self.ledger, dataset, session=lambda: self._session)
+        return facts(self.catalog, self.ledger, dataset, session=self._steward)
 
     def receipts(self) -> list[Receipt]:
         """What was released before, by everybody, oldest first: for stewards and auditors."""
-        return self._session.releases()
+        return [] if self._session is None else self._session.releases()
 
     def answer(self, number: int) -> Release:
         """The answer that a receipt paid for, whoever paid: for stewards, who decide what is published.
@@ -110,7 +172,7 @@ class House:
         Raises:
             InvalidParameter: if there is none on record.
         """
-        return self._session.reread(number)
+        return self._steward().reread(number)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -137,26 +199,33 @@ class House:
 
     def is_ready(self) -> bool:
         """Whether questions can be answered: the session is open, and the ledger is reached."""
+        session = self._session
         try:
-            self._session._check_open()
-            return bool(self._private()) and bool(self.ledger.datasets())
+            if session is None:
+                return False
+            session._check_open()
+            return bool(_private(session)) and bool(self.ledger.datasets())
         except Exception:  # why is the steward's to find out: strangers may ask this
             return False
 
     @property
     def datasets(self) -> list[str]:
         """The names of what has a budget."""
-        return sorted({self._dataset(table) for table in self._private()})
+        session = self._session
+        return [] if session is None else sorted({_dataset(session, table) for table in _private(session)})
 
     def declared(self, dataset: str) -> dict[str, Any] | None:
         """What may be known of a dataset before anything is asked: tables, columns, bounds, unit.
 
         None: there is no such dataset. What is public is in each: anyone may join it.
         """
-        members = [table for table in self._private() if self._dataset(table) == dataset]
+        session = self._session
+        if session is None:
+            return None
+        members = [table for table in _private(session) if _dataset(session, table) == dataset]
         if not members:
             return None
-        tables = self._session.tables.values()
+        tables = session.tables.values()
         return {
             "name": dataset,
             "tables": [
@@ -166,8 +235,21 @@ class House:
             "public": [table.declaration() for table in tables if not isinstance(table, PrivateTable)],
         }
 
-    def _private(self) -> list[PrivateTable]:
-        return [table for table in self._session.tables.values() if isinstance(table, PrivateTable)]
+    def _steward(self) -> Session:
+        if self._session is None:
+            raise AccessDenied(_NOTHING)
+        return self._session
 
-    def _dataset(self, table: PrivateTable) -> str:
-        return self._session.dataset_with(table).name
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """All tables by name, as they are declared."""
+        session = self._session
+        return {} if session is None else session.tables
+
+
+def _private(session: Session) -> list[PrivateTable]:
+    return [table for table in session.tables.values() if isinstance(table, PrivateTable)]
+
+
+def _dataset(session: Session, table: PrivateTable) -> str:
+    return session.dataset_with(table).name

@@ -13,7 +13,9 @@ from sfumato.server.events import Watch, all_of
 from sfumato.server.log import Log
 from sfumato.server.metrics import Metrics
 
-__all__ = ["Ways"]
+__all__ = ["MOST_UPLOAD", "Ways"]
+
+MOST_UPLOAD = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class Ways:
         deadlines: How long paid reads take.
         rates: How often an account may ask.
         per_address: How many connections to a front an address may have; None: as many as it likes.
+        most_upload: How many bytes a file may have that a steward sends; 0: none is taken.
         issuer: Whose signed tokens are taken over HTTP, beside our own; None: nobody's.
         shelf: The folder of releases that anybody may see, as files; None: nothing is published.
     """
@@ -35,6 +38,7 @@ class Ways:
     deadlines: Deadlines = field(default_factory=Deadlines)
     rates: Rates = field(default_factory=Rates)
     per_address: int | None = None
+    most_upload: int = MOST_UPLOAD
     issuer: Issuer | None = None
     shelf: Path | None = None
 

@@ -136,6 +136,16 @@ class Session(NotAList):
             self.close()
             raise
 
+    @classmethod
+    def _over(cls, attached: Attached, ledger: Counter) -> Session:
+        """A session on tables that are attached already; neither engine nor ledger is its own."""
+        made = object.__new__(cls)
+        made.ledger, made._engine = ledger, attached.engine
+        made._own_engine = made._own_ledger = False
+        made._owner = True
+        made._begin(attached, None)
+        return made
+
     def _begin(self, attached: Attached, budget: Budget | None) -> None:
         """Find or open the budget of each dataset."""
         self._attached = attached

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -9,7 +11,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from sfumato.errors import QueryRefused, SfumatoError
+from sfumato.server.access import Act
 from sfumato.server.deadlines import Overrun
+from sfumato.server.house import House
 from sfumato.server.http.failures import STATUS, is_steward
 from sfumato.server.http.guard import App, Known
 from sfumato.server.page.answered import Answered
@@ -24,6 +28,7 @@ from sfumato.server.page.hall import Hall
 from sfumato.server.page.looks import Looks, asker, sections, static_file
 from sfumato.server.page.show import Show
 from sfumato.server.page.staff import Staff
+from sfumato.server.page.start import Start
 from sfumato.server.page.watch import Watch
 from sfumato.server.troubles import hidden, is_told
 from sfumato.server.turns import TooBusy
@@ -46,18 +51,25 @@ def make_page(common: Common, known: Known) -> App:
     watch.add_to(app)
     Deciding(common).add_to(app)
     Staff(common).add_to(app)
-    app.add_api_route("/", _first, methods=["GET"], response_model=None)
+    Start(common).add_to(app)
+    app.add_api_route("/", _first(common.house), methods=["GET"], response_model=None)
     app.add_api_route("/static/{name:path}", _static, methods=["GET"], response_model=None)
     badged = Badged(app, common.run, watch.count, "/watch")
     return Hall(badged, known, common.accounts.recent, cookies, looks, common.ways.rates)
 
 
-async def _first(request: Request) -> Response:
-    """Where somebody's work begins."""
-    mine = sections(asker(request))
-    if not mine:
-        raise HTTPException(404)
-    return RedirectResponse(mine[0][0], 303)
+def _first(house: House) -> Callable[[Request], Awaitable[Response]]:
+    """Where somebody's work begins: at the first section, and with the first table."""
+
+    async def first(request: Request) -> Response:
+        who = asker(request)
+        mine = sections(who)
+        if not mine:
+            raise HTTPException(404)
+        begins = not house.tables and who.may(Act.GOVERN)
+        return RedirectResponse("/start" if begins else mine[0][0], 303)
+
+    return first
 
 
 async def _static(name: str) -> Response:

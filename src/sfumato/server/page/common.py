@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sfumato._dataclasses import dataclass
 from sfumato.server.access import Accounts
+from sfumato.server.grounds import Grounds
 from sfumato.server.house import House
 from sfumato.server.http.asking import Threads
 from sfumato.server.page.looks import Looks
@@ -22,6 +23,7 @@ class Common:
         run: Runs work in threads, paid reads within their deadlines.
         looks: Fills templates in.
         ways: How the server runs.
+        grounds: Where its tables are declared; None: in no file.
     """
 
     house: House
@@ -29,3 +31,4 @@ class Common:
     run: Threads
     looks: Looks
     ways: Ways
+    grounds: Grounds | None = None

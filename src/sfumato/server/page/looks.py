@@ -35,6 +35,7 @@ SECTIONS: tuple[tuple[str, str, Act | None], ...] = (
     ("/feel", "Feel", None),
     ("/watch", "Watch", None),
     ("/show", "Show", None),
+    ("/start", "Start", Act.GOVERN),
 )
 """The address, the name, and what one must be allowed to do to see it."""
 

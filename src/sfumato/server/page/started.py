@@ -1,0 +1,191 @@
+"""The end of `/start`: the first private answer, and who else may ask."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from sfumato.errors import InvalidParameter, SfumatoError
+from sfumato.render import plain_json
+from sfumato.schema import Enum, PrivateTable
+from sfumato.server.access import Account, Act, Role, Witness
+from sfumato.server.access.record import added, issued, tell
+from sfumato.server.http.answers import released
+from sfumato.server.http.bodies import Question
+from sfumato.server.http.failures import STATUS
+from sfumato.server.page.common import Common
+from sfumato.server.page.drafting import Drafts
+from sfumato.server.page.hall import fields
+from sfumato.server.page.looks import asker, sections
+from sfumato.session.documents import cells_of
+
+__all__ = ["Started"]
+
+_SHARE = Fraction(1, 10)  # of the budget, for a first answer
+_SHARE_OF_PEOPLE = Fraction(1, 5)  # where a part of it buys the profile, once for all
+_MOST_ROWS, _DAYS = 50, 90
+
+
+class Started:
+    """What is shown once a table is served.
+
+    Args:
+        common: What the sections share.
+        drafts: What stewards are at.
+    """
+
+    def __init__(self, common: Common, drafts: Drafts) -> None:
+        self._common, self._drafts = common, drafts
+
+    def add_to(self, app: FastAPI) -> None:
+        """Makes the addresses known."""
+        for method, path, run in (
+            ("GET", "/start/done", self.done),
+            ("POST", "/start/answer", self.answer),
+            ("POST", "/start/invite", self.invite),
+        ):
+            app.add_api_route(path, run, methods=[method], response_model=None)
+
+    async def done(self, request: Request) -> Response:
+        """A question with its price; nothing is spent by looking."""
+        return await self._shown(request)
+
+    async def answer(self, request: Request) -> Response:
+        """The private answer, paid once: the same again is on record, and free."""
+        who, table = self._mine(request)
+        who.needs(Act.SPEND)
+
+        def work() -> dict[str, Any]:
+            question = _question(table, self._budget(table))
+            given = released(self._common.house, question, who.name)
+            cells = cells_of(given.release, question.confidence)
+            names = list(cells.values)
+            count = given.release.table.num_rows
+            rows = [
+                [(cells.values[name][row], cells.errors.get(name, [None] * count)[row]) for name in names]
+                for row in range(min(count, _MOST_ROWS))
+            ]
+            dataset = given.session.dataset_of(given.query.report).name
+            left = given.session.balance(dataset).left()
+            return {
+                "columns": names,
+                "rows": plain_json(rows),
+                "receipt": given.release.receipt.number,
+                "free": given.release.free,
+                "left": float(left["epsilon"]),
+            }
+
+        try:
+            found = await self._common.run(work)
+        except SfumatoError as error:
+            return await self._shown(request, str(error), STATUS.get(error.code, 422))
+        return await self._shown(request, answer=found)
+
+    async def invite(self, request: Request) -> Response:
+        """An analyst's account, with a token that is shown this once."""
+        who, _ = self._mine(request)
+        name = fields(await request.body()).get("name", "").strip()
+
+        def work() -> str:
+            if not 0 < len(name) <= 200:
+                raise InvalidParameter("Give the analyst a name, such as ada.")
+
+            def witness(act: str) -> Witness:
+                steward = self._common.house.steward(who.name)
+                return lambda account, token: tell(steward, act, account, token)
+
+            accounts = self._common.accounts
+            accounts.add(name, Role.ANALYST, witness=witness(added(Role.ANALYST)))
+            return accounts.issue(name, timedelta(days=_DAYS), witness=witness(issued(_DAYS)))[0]
+
+        try:
+            token = await self._common.run(work)
+        except SfumatoError as error:
+            return await self._shown(request, str(error), STATUS.get(error.code, 422))
+        return await self._shown(request, invited=(name, token))
+
+    def _mine(self, request: Request) -> tuple[Account, PrivateTable]:
+        """Who asks, and the table that they registered last."""
+        who = asker(request)
+        who.needs(Act.GOVERN)
+        draft = self._drafts.of(who.name)
+        if draft is None or not draft.registered:
+            raise HTTPException(404)
+        found: PrivateTable = self._common.house.tables[draft.table.name]
+        return who, found
+
+    def _budget(self, table: PrivateTable) -> Fraction:
+        (known,) = (
+            each.budget for each in self._common.house.ledger.datasets() if each.name == table.dataset
+        )
+        return known.epsilon
+
+    async def _shown(
+        self,
+        request: Request,
+        message: str = "",
+        status: int = 200,
+        *,
+        answer: dict[str, Any] | None = None,
+        invited: tuple[str, str] | None = None,
+    ) -> Response:
+        asker(request).needs(Act.GOVERN)
+        draft = self._drafts.of(asker(request).name)
+        if draft is None or not draft.registered:
+            return RedirectResponse("/start?lost=" if draft is None else "/start/look", 303)
+        who, table = self._mine(request)
+
+        def work() -> dict[str, Any]:
+            budget = self._budget(table)
+            question = _question(table, budget)
+            query = self._common.house.session(who.name).sql(question.sql)
+            quote = query.quote(**question.terms())
+            told = [(one["name"], one["told"]) for one in quote.to_dict()["columns"] if one["error"] != 0]
+            return {
+                "sql": question.sql,
+                "price": float(quote.epsilon + quote.first),
+                "first": float(quote.first),
+                "budget": float(budget),
+                "told": told,
+                "known": [sentence for _, sentence in quote.standing],
+            }
+
+        values = await self._common.run(work)
+        addresses = {where for where, *_ in sections(who)}
+        return self._common.looks.page(
+            request,
+            "start_done.html",
+            status,
+            message=message,
+            table=table.name,
+            unit_word="row" if table.unit.is_row else "person",
+            dataset=table.dataset,
+            answer=answer,
+            invited=invited,
+            can_ask="/ask" in addresses,
+            can_watch="/watch" in addresses,
+            **values,
+        )
+
+
+def _question(table: PrivateTable, budget: Fraction) -> Question:
+    """A first question about a table: how many, by its first category if it has one."""
+    category = next((name for name, kind in table.schema.items() if isinstance(kind, Enum)), None)
+    share = _SHARE if table.unit.is_row else _SHARE_OF_PEOPLE
+    if category is None:
+        text = f"SELECT COUNT(*) AS rows_in_all FROM {_name(table.name)}"
+    else:
+        key = _name(category)
+        text = f"SELECT {key}, COUNT(*) AS rows_in_group FROM {_name(table.name)} GROUP BY {key}"
+    price = budget * share
+    return Question.model_validate({"sql": text, "epsilon": str(price)})
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

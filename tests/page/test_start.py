@@ -1,0 +1,396 @@
+"""Start: a newcomer goes from a file to a private answer; files are taken from stewards alone, and safely."""
+
+import contextlib
+import re
+import socket
+import time
+import tomllib
+from urllib.parse import urlsplit
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+WARDS = ("cardiology", "emergency", "maternity")
+CSV = "patient_id,visit_date,ward,age,cost\n" + "".join(
+    f"{row % 400},2024-03-{1 + row % 28:02d},{WARDS[row % 3]},{row % 90},{row % 700}.5\n"
+    for row in range(1200)
+)
+MOST = 1  # MiB that a file may have here
+STEPS = ("whose", "columns", "bounds", "budget", "look")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("start")
+    (made.parent / "outside.csv").write_text(CSV)
+    return made
+
+
+@pytest.fixture(scope="module")
+def begun(serving, folder):
+    with serving(str(folder), "--max-upload", str(MOST), by="start") as made:
+        yield made
+
+
+def no_violation(page):
+    """Nothing that axe finds, in light and in dark."""
+    page.emulate_media(color_scheme="light")
+    found = Axe().run(page).response["violations"]
+    page.emulate_media(color_scheme="dark")
+    found += Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+
+
+def gone_on(page, step):
+    page.click("main button.main")
+    page.wait_for_url(f"**/start/{step}")
+
+
+@pytest.fixture(scope="module")
+def registered(begun, folder, browser):
+    """What a newcomer does with a browser, from the first page to the first answer."""
+    context = browser.new_context(base_url=begun.address)
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.goto("/")
+    page.fill("#token", begun.tokens["steward"])
+    page.click("main button")
+    page.wait_for_url("**/start")  # there is nothing else to do yet
+    assert httpx.get(f"{begun.address}/ready").status_code == 503
+    no_violation(page)
+    page.set_input_files("#file", {"name": "visits.csv", "mimeType": "text/csv", "buffer": CSV.encode()})
+    page.click("#upload button")
+    page.wait_for_url("**/start/whose")
+    assert page.get_by_label("patient_id").is_checked()
+    no_violation(page)
+    gone_on(page, "columns")
+    assert page.get_by_label("What patient_id is").input_value() == "identifier"
+    assert page.get_by_label("Type of cost").input_value() == "float"
+    no_violation(page)
+    gone_on(page, "bounds")
+    assert page.get_by_role("group", name="age").get_by_label("Greatest").input_value() == "120"
+    page.get_by_label("ward").fill("\n".join(WARDS))
+    no_violation(page)
+    gone_on(page, "budget")
+    no_violation(page)
+    gone_on(page, "look")
+    shown = page.inner_text("pre.text")
+    no_violation(page)
+    assert not (folder / "sfumato.toml").exists()
+    gone_on(page, "done")
+    no_violation(page)
+    assert "epsilon 0.2 of 1" in page.inner_text("main")
+    page.click("main button.main")
+    page.wait_for_selector(".note.good")
+    answer = page.inner_text("main")
+    no_violation(page)
+    page.fill("#analyst", "ada <script>alert(1)</script>")
+    page.click("text=Make a token")
+    token = page.inner_text("pre.token")
+    assert "ada <script>alert(1)</script>" in page.inner_text(".note.good")
+    context.close()
+    assert wrong == []
+    begun.tokens["ada"] = token
+    return {"shown": shown, "answer": answer}
+
+
+@pytest.fixture
+def steward(begun, registered):
+    with begun.entered("steward") as client:
+        yield client
+        client.post("/start/drop", headers={"X-Form": form_of(client)})
+
+
+def form_of(client):
+    return re.search(r'data-form="([0-9a-f]{64})"', client.get("/start").text)[1]
+
+
+def sent(client, name, data, form=None, **more):
+    """Sends a file as a form does."""
+    headers = {"X-Form": form_of(client) if form is None else form}
+    return client.post("/start/upload", files={"file": (name, data)}, headers=headers, **more)
+
+
+def left_in(folder):
+    return {each.name for each in folder.iterdir() if not each.name.startswith("sfumato.")}
+
+
+def test_a_newcomer_goes_from_a_csv_to_a_private_answer(registered, begun, folder):
+    assert "It cost epsilon 0.2; 0.8 of 1 is left" in registered["answer"]
+    counts = re.findall(r"(?:cardiology|emergency|maternity)\s+([\d,]+) ± (\d+)", registered["answer"])
+    assert len(counts) == 3
+    assert all(abs(int(n.replace(",", "")) - 400) < 8 * int(error) for n, error in counts)
+    assert (folder / "sfumato.toml").read_text().strip() == registered["shown"].strip()
+    assert (folder / "visits.csv").read_text() == CSV
+    assert (folder / "visits.csv").stat().st_mode & 0o777 == 0o600
+    with begun.api("steward") as api:
+        debits = [each for each in api.get("/api/receipts?most=1000").json() if each["kind"] == "debit"]
+    assert {each["analyst"] for each in debits} == {"steward"}
+
+
+def test_a_second_table_is_dropped_on_the_page_and_an_analyst_asks_it(registered, begun, folder, visit):
+    rows = pa.table(
+        {"employee_id": [*range(500)], "office": ["Bonn", "Köln"] * 250, "<b>age</b>": [30] * 500}
+    )
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    before = (folder / "sfumato.toml").read_text()
+    page = visit("steward", "/start", at=begun)
+    data = page.evaluate_handle(
+        """bytes => { const all = new DataTransfer();
+           all.items.add(new File([new Uint8Array(bytes)], "staff.parquet")); return all; }""",
+        list(sink.getvalue().to_pybytes()),
+    )
+    page.dispatch_event("#upload", "drop", {"dataTransfer": data})
+    page.wait_for_url("**/start/whose")
+    page.fill("#rows", "1")
+    gone_on(page, "columns")
+    assert page.get_by_role("rowheader", name="<b>age</b>").is_visible()
+    gone_on(page, "bounds")
+    page.get_by_label("office").fill("Bonn, Köln")
+    gone_on(page, "budget")
+    assert page.get_by_label("No: a budget of its own").is_checked()
+    page.get_by_label("Another one").check()
+    page.fill("#epsilon", "40")
+    gone_on(page, "look")
+    with begun.api("ada") as api:
+        asked = {"sql": "SELECT office, COUNT(*) AS n FROM staff GROUP BY office", "epsilon": 20}
+        assert api.get("/api/datasets").json() == ["visits"]
+        assert api.post("/api/release", json=asked).status_code == 422
+        page.click("main button.main")
+        page.wait_for_url("**/start/done")
+        assert api.get("/api/datasets").json() == ["staff", "visits"]
+        answer = api.post("/api/release", json=asked).json()
+        assert {each["office"]: round(each["n"], -1) for each in answer["rows"]} == {"Bonn": 250, "Köln": 250}
+        assert api.get("/ready").status_code == 200
+    after = (folder / "sfumato.toml").read_text()
+    assert after.startswith(before.rstrip())
+    told = tomllib.loads(after)
+    assert {name: told["tables"][name] for name in ("visits",)} == tomllib.loads(before)["tables"]
+
+
+def test_it_works_without_scripts(registered, begun, visit):
+    page = visit("steward", "/start", at=begun, java_script_enabled=False)
+    page.set_input_files("#file", {"name": "plain.csv", "mimeType": "text/csv", "buffer": CSV.encode()})
+    page.click("#upload button")
+    for step in STEPS[:-1]:
+        assert urlsplit(page.url).path == f"/start/{step}"
+        page.click("main button.main")
+    assert urlsplit(page.url).path == "/start/look"
+    page.goto("/start")
+    page.click("text=Drop it")
+    assert page.locator("text=You have begun").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("../x.csv", "x.csv"),
+        ("..\\..\\x.csv", "x.csv"),
+        ("/etc/x.csv", "x.csv"),
+        (".hidden.csv", "hidden.csv"),
+        ("..csv", "data.csv"),
+        ("a\0b.csv", None),
+        ("n" * 300 + ".csv", "n" * 60 + ".csv"),
+        ("<script>alert(1)</script>.csv", "script.csv"),
+        ("sfumato.toml", None),
+        ("visits.csv", "visits_2.csv"),
+        ("x.csv.exe", None),
+        ("über maß.TSV", "ber_ma.tsv"),
+    ],
+)
+def test_a_file_gets_a_name_of_ours(steward, folder, name, kept):
+    before = left_in(folder)
+    answer = sent(steward, name, CSV)
+    new = left_in(folder) - before
+    if kept is None and "\0" not in name:
+        assert (answer.status_code, new) == (422, set())
+        return
+    assert answer.headers["location"] == "/start/whose"
+    (found,) = new
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,62}\.(csv|tsv)", found)
+    assert kept is None or found == kept
+    assert "<script>alert" not in steward.get("/start").text
+    assert "<script>alert" not in steward.get("/start/columns").text
+
+
+def test_a_draft_that_is_dropped_takes_its_file_along(steward, folder):
+    before = left_in(folder)
+    sent(steward, "gone.csv", CSV)
+    sent(steward, "other.csv", CSV)
+    assert left_in(folder) - before == {"other.csv"}
+    steward.post("/start/drop", headers={"X-Form": form_of(steward)})
+    assert left_in(folder) == before
+    assert steward.get("/start/columns").headers["location"] == "/start?lost="
+    assert "This draft is gone" in steward.get("/start?lost=").text
+
+
+def test_files_are_taken_from_stewards_alone_and_from_this_page(steward, begun, folder):
+    before = left_in(folder)
+    with begun.entered("ada") as analyst:
+        form = form_of(analyst)
+        assert sent(analyst, "x.csv", CSV, form=form).status_code == 403
+        assert analyst.get("/start").status_code == 403
+        assert analyst.post("/start/source", data={"source": "visits.csv", "form": form}).status_code == 403
+    assert sent(steward, "x.csv", CSV, form="").status_code == 403
+    assert sent(steward, "x.csv", CSV, form="0" * 64).status_code == 403
+    with httpx.Client(base_url=begun.address) as nobody:
+        assert sent(nobody, "x.csv", CSV, form="").headers["location"] == "/login"
+    assert left_in(folder) == before
+
+
+def test_what_is_too_large_is_not_kept(steward, folder):
+    before = left_in(folder)
+    answer = sent(steward, "x.csv", b"a" * (MOST * 2**20 + 1))
+    assert answer.status_code == 413
+    assert "larger than the 1 MiB" in answer.text
+
+    def parts():
+        yield b'--x\r\nContent-Disposition: form-data; name="file"; filename="x.csv"\r\n\r\n'
+        for _ in range(20):
+            yield b"a" * 100_000
+
+    headers = {"X-Form": form_of(steward), "Content-Type": "multipart/form-data; boundary=x"}
+    with contextlib.suppress(httpx.WriteError):  # it stopped listening
+        assert steward.post("/start/upload", content=parts(), headers=headers).status_code == 413
+    assert left_in(folder) == before
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"nothing",
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="x.csv"\r\n\r\na,b\r\n',
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="x.csv"\r\n\r\n\r\n--x--\r\n',
+        b'--x\r\nContent-Disposition: form-data; name="other"\r\n\r\nx\r\n--x--\r\n',
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename=""\r\n\r\n\r\n--x--\r\n',
+        2 * b'--x\r\nContent-Disposition: form-data; name="file"; filename="x.csv"\r\n\r\na\r\n'
+        + b"--x--\r\n",
+        b"--x\r\n" + b"a" * 20_000 + b": b\r\n\r\nx\r\n--x--\r\n",
+    ],
+)
+def test_what_is_no_form_with_one_file_leaves_nothing(steward, folder, body):
+    before = left_in(folder)
+    headers = {"X-Form": form_of(steward), "Content-Type": "multipart/form-data; boundary=x"}
+    answer = steward.post("/start/upload", content=body, headers=headers)
+    assert answer.status_code == 422
+    assert 'role="alert"' in answer.text
+    assert left_in(folder) == before
+
+
+def test_a_file_that_is_half_sent_leaves_nothing(steward, folder):
+    before, where = left_in(folder), urlsplit(str(steward.base_url))
+    cookie = "; ".join(f"{each.name}={each.value}" for each in steward.cookies.jar)
+    head = (
+        f"POST /start/upload HTTP/1.1\r\nHost: {where.netloc}\r\nCookie: {cookie}\r\n"
+        f"Content-Length: 500000\r\nX-Form: {form_of(steward)}\r\n"
+        "Content-Type: multipart/form-data; boundary=x\r\n\r\n"
+        '--x\r\nContent-Disposition: form-data; name="file"; filename="x.csv"\r\n\r\n'
+    )
+    with socket.create_connection((where.hostname, where.port)) as connection:
+        connection.sendall(head.encode() + b"a" * 100_000)
+        until(lambda: len(left_in(folder)) > len(before))
+    until(lambda: left_in(folder) == before)
+
+
+def until(holds):
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../outside.csv",
+        "{above}/outside.csv",
+        "link.csv",
+        "sub/../../outside.csv",
+        "sfumato.toml",
+        "sfumato.ledger.key",
+        "a\0b.csv",
+        ".secret.csv",
+        "x" * 600,
+        "",
+        ".",
+    ],
+)
+def test_a_source_outside_the_folder_is_refused(steward, folder, name):
+    link = folder / "link.csv"
+    if not link.is_symlink():
+        link.symlink_to(folder.parent / "outside.csv")
+        (folder / ".secret.csv").write_text(CSV)
+    asked = {"source": name.format(above=folder.parent), "form": form_of(steward)}
+    answer = steward.post("/start/source", data=asked)
+    assert answer.status_code == 422
+    assert "in the catalog&#39;s folder" in answer.text
+    assert str(folder) not in answer.text
+
+
+def test_a_source_in_the_folder_is_taken_and_stays_when_its_draft_is_dropped(steward, folder):
+    (folder / "mine.csv").write_text("Müller;70\nSchmidt;30\n")
+    form = form_of(steward)
+    asked = steward.post("/start/source", data={"source": "mine.csv", "form": form})
+    assert asked.headers["location"] == "/start/whose"
+    shown = steward.get("/start/whose").text
+    assert "taken for a row" in shown
+    assert not re.search("Müller|Schmidt", shown)
+    steward.post("/start/header", data={"header": "yes", "form": form})
+    assert "Müller" in steward.get("/start/whose").text  # it is a name: the steward says so
+    steward.post("/start/drop", data={"form": form})
+    assert (folder / "mine.csv").exists()
+
+
+def test_what_cannot_be_is_told_on_its_own_screen(steward, folder):
+    form = form_of(steward)
+    sent(steward, "told.csv", CSV)
+    assert steward.get("/start/look").headers["location"] == "/start/whose"
+
+    def post(step, **fields):
+        return steward.post(f"/start/{step}", data={"form": form, **fields})
+
+    for step, wrong, said, right in (
+        ("whose", {"unit": "99"}, "Choose whose privacy", {"unit": "0", "rows": "3"}),
+        ("whose", {"unit": "0", "rows": "many"}, "whole number", {"unit": "0", "rows": "3"}),
+        ("columns", {"name": "visits"}, "already", {"name": "told"}),
+        ("columns", {"name": "a b"}, "letters, digits", {"name": "told"}),
+        ("bounds", {"low3": "1"}, "age: give both ends", {}),
+        ("bounds", {"low3": "9", "high3": "1"}, "age: ", {}),
+        ("bounds", {"low4": "nan", "high4": "1"}, "cost: a bound is a number", {}),
+        ("budget", {"choice": "other", "epsilon": "-1"}, "epsilon", {"choice": "1", "delta": "0"}),
+        ("budget", {"dataset": "nothing"}, "no such budget", {"choice": "1", "delta": "0"}),
+        ("look", {"seen": "0" * 64}, "has changed since you looked", None),
+    ):
+        answer = post(step, **wrong)
+        assert answer.status_code >= 400, step
+        assert said in answer.text
+        if right is not None:
+            assert post(step, **right).status_code == 303
+    assert "told" not in (folder / "sfumato.toml").read_text()
+
+
+def test_pressed_twice_it_is_registered_once(steward, folder):
+    form = form_of(steward)
+    sent(steward, "twice.csv", CSV)
+    for step in STEPS[:-1]:
+        fields = {"unit": "row", "name": "twice", "choice": "1", "delta": "0"}
+        steward.post(f"/start/{step}", data={"form": form, **fields})
+    seen = re.search(r'name="seen" value="(\w+)"', steward.get("/start/look").text)[1]
+    for _ in range(2):
+        answer = steward.post("/start/look", data={"form": form, "seen": seen})
+        assert answer.headers["location"] == "/start/done"
+    assert (folder / "sfumato.toml").read_text().count("[tables.twice]") == 1
+    first = steward.post("/start/answer", data={"form": form}).text
+    again = steward.post("/start/answer", data={"form": form}).text
+    assert "It cost epsilon 0.1" in first
+    assert "it cost nothing" in again
+    numbers = r"([\d,]+) <span class=\"soft\">±"
+    assert re.search(numbers, first)[1] == re.search(numbers, again)[1]
