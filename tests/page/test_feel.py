@@ -43,7 +43,7 @@ def test_it_is_there_for_everybody_and_without_scripts(site, debits, who):
     assert "such questions fit into what is left" in quote
     assert "Broadband Coverage" in quote
     assert "deployments-registry" in quote
-    assert ('action="/ask"' in quote) == (who != "omar")
+    assert ('href="/ask?sql=' in quote) == (who != "omar")
 
 
 def test_what_is_drawn_is_what_the_quote_says(site, debits):
@@ -200,10 +200,10 @@ def test_how_many_fit_is_how_many_are_admitted():
         )
         with sf.Session(table, budget=sf.Budget(2, 1e-6, accountant)) as session:
             quote = session.sql("SELECT COUNT(*) AS n FROM t").quote(epsilon="0.3")
-            many, more = fitting(session, quote, session.balance())
+            many = fitting(session, quote, session.balance())
             paid = sum(_is_paid(session, least) for least in range(many + 3))
-            assert (many, more) == (paid, False)
-            assert fitting(session, quote, session.balance()) == (0, False)
+            assert many == paid > 3
+            assert fitting(session, quote, session.balance()) == 0
 
 
 def _is_paid(session, least):

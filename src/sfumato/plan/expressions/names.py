@@ -14,12 +14,15 @@ __all__ = ["NotAList", "in_sql", "nearest", "no_column", "no_method", "unused"]
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that mean something else where a column is meant.
 _RESERVED = """
-    all analyse analyze and any array as asc asymmetric between both case cast check collate column constraint
-    create current_date current_user default deferrable desc describe distinct do else end except false fetch
-    for foreign from group having in initially intersect into is lambda lateral leading like limit not null
-    offset on only or order pivot pivot_longer pivot_wider placing primary qualify references returning select
-    show some summarize symmetric table then to trailing true union unique unpivot using variadic when where
-    window with
+    all alter analyse analyze and any array as asc asymmetric between both case cast check collate column
+    connect_by_root constraint create cross cube current_catalog current_date current_time
+    current_timestamp current_user default deferrable desc describe distinct do drop else end except false
+    fetch for force foreign from glob grant group having if ilike in initially inner insert install
+    intersect interval into is join lambda lateral leading like limit localtime localtimestamp lock map
+    not notnull null offset on only or order outer partitioned_by pivot pivot_longer pivot_wider placing
+    positional primary qualify references regexp returning revoke rlike rollback rollup select
+    session_user show some summarize symmetric table tablesample then to trailing true uncache union
+    unique unpivot using variadic when where window with xor
 """
 
 

@@ -12,6 +12,7 @@ watch       budgets, the ledger, checks: standing (gauges), history (charts), se
 deciding    the steward's acts on budgets; staff: on accounts; once: a form is done once
 badges      how many alerts there are, beside the name of a section
 show        /show, /public: cards, dossiers and releases for others (released: a release as one file)
+build       /ask/build: a question by choosing (picking: from the form; wording: to SQL and words)
 feel        /feel: what an epsilon does, on a made-up answer (mock) and to an attacker (meaning)
 ```
 

@@ -19,6 +19,7 @@ from sfumato.server.http.guard import App, Known
 from sfumato.server.page.answered import Answered
 from sfumato.server.page.ask import Ask
 from sfumato.server.page.badges import Badged
+from sfumato.server.page.build import Build
 from sfumato.server.page.common import Common
 from sfumato.server.page.cookies import Cookies
 from sfumato.server.page.deciding import Deciding
@@ -46,6 +47,7 @@ def make_page(common: Common, known: Known) -> App:
     Ask(common).add_to(app)
     Answered(common).add_to(app)
     Show(common).add_to(app)
+    Build(common).add_to(app)
     Feel(common).add_to(app)
     watch = Watch(common)
     watch.add_to(app)

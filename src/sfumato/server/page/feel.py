@@ -21,6 +21,7 @@ from sfumato.server.page.drawing import gauge
 from sfumato.server.page.hall import fields
 from sfumato.server.page.looks import asker, is_part
 from sfumato.server.page.mock import mock, noisy
+from sfumato.server.troubles import is_told
 from sfumato.session import Session
 
 __all__ = ["Feel"]
@@ -58,6 +59,8 @@ class Feel:
         try:
             felt = await self._run(lambda: self._felt(self._house.session(name), wanted))
         except SfumatoError as error:
+            if not is_told(error, steward=False):
+                raise
             status = STATUS.get(error.code, 500)
             refused = str(error), ""
             if isinstance(error, QueryRefused):
@@ -86,7 +89,6 @@ class Feel:
         dataset = session.dataset_of(quote.report)
         balance = session.balance(dataset.name, window=query.windows)
         price, whole = quote.epsilon + quote.first, float(balance.epsilon)
-        many, more = meaning.fitting(session, quote, balance)
         shares = 1 - float(balance.remaining) / whole, float(price) / whole
         standing = meaning.stands(price, quote.delta, table.unit)
         return {
@@ -99,8 +101,7 @@ class Feel:
             "balance": balance,
             "share": shares[1],
             "gauge": gauge(shares[0], more=shares[1], title=_spent(*shares)),
-            "many": many,
-            "more": more,
+            "many": meaning.fitting(session, quote, balance),
             "standing": standing,
             "marks": meaning.marks(standing),
             "source": source(),

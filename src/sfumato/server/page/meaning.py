@@ -9,19 +9,18 @@ import numpy as np
 from markupsafe import Markup
 
 from sfumato._dataclasses import dataclass
-from sfumato.errors import AccessDenied, BudgetExceeded, UnsupportedLoss
 from sfumato.explain import Comparison, compare
 from sfumato.explain.attacker import ceilings
 from sfumato.explain.figures import percent_up
 from sfumato.explain.words import sentences
 from sfumato.ledger import Balance
-from sfumato.ledger.gates import Asked
 from sfumato.loss import Adjacency, ApproximateLoss, PrivacyLoss, PureLoss
 from sfumato.loss.composed import ComposedLoss
 from sfumato.plan.prices.quote import Quote
 from sfumato.schema import PrivacyUnit
 from sfumato.server.page.drawing import Frame, Scale
 from sfumato.server.page.mock import SIZE
+from sfumato.server.page.rest import how_many, price_of_loss
 from sfumato.session import Session
 
 __all__ = ["HIGHEST", "LOWEST", "Attack", "attack", "fitting", "marks", "stands"]
@@ -29,7 +28,6 @@ __all__ = ["HIGHEST", "LOWEST", "Attack", "attack", "fitting", "marks", "stands"
 LOWEST, HIGHEST = 0.01, 10**1.5
 """The ends of the slider."""
 _RATES = np.concatenate([np.linspace(0, 0.1, 11), np.linspace(0.15, 1, 18)])
-_MANY = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,28 +82,10 @@ def _attack(loss: PrivacyLoss, word: str, adjacency: Adjacency, of_price: bool) 
     return Attack(said, rows, picture.drawn(), of_price)
 
 
-def fitting(session: Session, quote: Quote, balance: Balance) -> tuple[int, bool]:
-    """How many such questions, each of them new, fit into what is left; and whether more may."""
-    price = quote.epsilon + quote.first
-    if balance.accountant == "basic":
-        return int(Fraction(balance.remaining) / price) if balance.open else 0, False
-    dataset = session.dataset_of(quote.report).name
-    windows = session.windows_of(quote.report)
-
-    def fits(many: int) -> bool:
-        try:
-            session.ledger.refuse_several(dataset, [Asked(quote.loss, True, windows)] * many)
-        except (BudgetExceeded, AccessDenied, UnsupportedLoss):
-            return False
-        return True
-
-    if fits(_MANY):
-        return _MANY, True
-    least, most = 0, _MANY
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (middle, most) if fits(middle) else (least, middle)
-    return least, False
+def fitting(session: Session, quote: Quote, balance: Balance) -> int:
+    """How many such questions, each of them new, fit into what is left."""
+    budget, named = session.dataset_of(quote.report).budget, "delta" not in quote.unnamed
+    return how_many(balance, price_of_loss(budget, quote.loss, delta=named)) or 0
 
 
 def stands(epsilon: Fraction, delta: Fraction, unit: PrivacyUnit) -> Comparison:

@@ -148,7 +148,7 @@ def _round(value: float) -> float:
 
 def _verdict(half: float | None, about: float) -> str:
     if half is None:
-        return "How far off it is depends on the data, so that nothing can be drawn before."
+        return "How far off it is depends on the data: the answer brings an interval of its own."
     return next(words for most, words in _WORDS if half <= most * abs(about))
 
 
