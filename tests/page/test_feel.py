@@ -10,6 +10,10 @@ import sfumato as sf
 from sfumato.errors import BudgetExceeded
 from sfumato.explain import tradeoff
 from sfumato.loss import ApproximateLoss, PureLoss
+from sfumato.server.house import House
+from sfumato.server.page.common import Common
+from sfumato.server.page.feel import Feel
+from sfumato.server.page.looks import Looks
 from sfumato.server.page.meaning import attack, fitting, stands
 from sfumato.server.page.mock import mock
 
@@ -219,3 +223,23 @@ def test_prices_stand_among_those_of_their_own_kind():
     daily = sf.PrivacyUnit("who", window="day", time="at")
     kinds = [stands(Fraction(1), Fraction(0), unit).kind for unit in (row, person, daily)]
     assert kinds == ["record", "person", "person and period"]
+
+
+@pytest.mark.parametrize("end", ["2024-12-31", "2999-12-31", None])
+def test_where_each_window_has_a_budget_the_first_question_names_one(end):
+    day = sf.Date(end and "2024-01-01", end)
+    table = sf.PrivateTable(
+        "m",
+        source=pa.table({"who": [1], "the day": ["2024-01-01"]}),
+        unit=sf.PrivacyUnit("who", window="month", time="the day"),
+        schema={"the day": day},
+    )
+    with sf.Session(table, budget=sf.Budget(4, each="month")) as session:
+        common = Common(House(session), None, None, Looks(), None)
+        text = Feel(common)._first(session, "")
+        quote = session.sql(text).quote(epsilon="0.5")
+        windows = session.windows_of(quote.report)
+        assert windows.count == 1
+        assert fitting(session, quote, session.balance(window=windows)) == 8
+    if end == "2024-12-31":
+        assert str(windows) == "2024-12"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +14,8 @@ from starlette.responses import Response
 from sfumato.errors import InvalidParameter, QueryRefused, SfumatoError
 from sfumato.explain import NOT_PROMISED, source
 from sfumato.plan.expressions.names import in_sql
-from sfumato.schema import PrivateTable
+from sfumato.schema import PrivateTable, Windows
+from sfumato.schema.windows import Each
 from sfumato.server.http.failures import STATUS
 from sfumato.server.page import meaning
 from sfumato.server.page.common import Common
@@ -21,6 +23,7 @@ from sfumato.server.page.drawing import gauge
 from sfumato.server.page.hall import fields
 from sfumato.server.page.looks import asker, is_part
 from sfumato.server.page.mock import mock, noisy
+from sfumato.server.page.wording import constant
 from sfumato.server.troubles import is_told
 from sfumato.session import Session
 
@@ -113,7 +116,21 @@ class Feel:
         known = dataset if dataset in self._house.datasets else self._house.datasets[0]
         tables = [one for one in session.tables.values() if isinstance(one, PrivateTable)]
         first = next(one for one in tables if session.dataset_with(one).name == known)
-        return f"SELECT COUNT(*) AS answer FROM {in_sql(first.name)}"
+        text = f"SELECT COUNT(*) AS answer FROM {in_sql(first.name)}"
+        each = session.dataset_with(first).budget.each
+        return text if each is None else f"{text} WHERE {_now(first, each)}"
+
+
+def _now(table: PrivateTable, each: Each) -> str:
+    """That rows are of the last window that there may be: where each has a budget, a question names some."""
+    time = str(table.unit.time)
+    days = [datetime.datetime.now(datetime.UTC).date()]
+    last = getattr(table.schema[time], "end", None)
+    if last is not None:
+        days.append(last.date() if isinstance(last, datetime.datetime) else last)
+    begin, end = Windows.of_days(each, min(days), min(days)).days()
+    name, after = in_sql(time), end + datetime.timedelta(days=1)
+    return f"{name} >= {constant(begin)} AND {name} < {constant(after)}"
 
 
 def _number(text: str, what: str, least: float = _LEAST, most: float = _MOST) -> str:

@@ -14,8 +14,16 @@ from sfumato.explain.attacker import ceilings
 from sfumato.explain.figures import percent_up
 from sfumato.explain.words import sentences
 from sfumato.ledger import Balance
-from sfumato.loss import Adjacency, ApproximateLoss, PrivacyLoss, PureLoss
-from sfumato.loss.composed import ComposedLoss
+from sfumato.loss import (
+    Adjacency,
+    ApproximateLoss,
+    DiscreteGaussianLoss,
+    DiscreteLaplaceLoss,
+    GaussianLoss,
+    LaplaceLoss,
+    PrivacyLoss,
+    PureLoss,
+)
 from sfumato.plan.prices.quote import Quote
 from sfumato.schema import PrivacyUnit
 from sfumato.server.page.drawing import Frame, Scale
@@ -27,6 +35,7 @@ __all__ = ["HIGHEST", "LOWEST", "Attack", "attack", "fitting", "marks", "stands"
 
 LOWEST, HIGHEST = 0.01, 10**1.5
 """The ends of the slider."""
+_QUICK = (PureLoss, LaplaceLoss, DiscreteLaplaceLoss, GaussianLoss, DiscreteGaussianLoss)
 _RATES = np.concatenate([np.linspace(0, 0.1, 11), np.linspace(0.15, 1, 18)])
 
 
@@ -55,7 +64,7 @@ def attack(loss: PrivacyLoss, unit: PrivacyUnit) -> Attack:
         for those the (ε, δ) that they were calibrated to takes its place, which is never below it.
     """
     point = loss.approximate
-    of_price = isinstance(loss, ComposedLoss) and point is not None
+    of_price = not isinstance(loss, _QUICK) and point is not None
     if of_price and point is not None:
         loss = ApproximateLoss(*point) if point[1] else PureLoss(point[0])
     return _attack(loss, "row" if unit.is_row else "person", unit.adjacency, of_price)
