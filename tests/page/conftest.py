@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import shutil
 import signal
@@ -11,8 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import httpx
+import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+import sfumato as sf
 
 FLAGS = ["--no-sandbox", "--headless", "--disable-background-networking", "--disable-gpu"]
 
@@ -127,3 +131,30 @@ def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Callable
     for context, seen in open_ones:
         context.close()
         assert seen.wrong == []
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[sf.Session]:
+    """A few rows in this process, for what needs no server."""
+    table = pa.table(
+        {
+            "user_id": [1, 2, 3],
+            "age": [30, 40, 50],
+            "city": ["Lyon", "Nice", "Lyon"],
+            "cost": [1.0, 2.0, 3.0],
+            "day": [datetime.date(2024, 1, 1)] * 3,
+        }
+    )
+    visits = sf.PrivateTable(
+        "visits",
+        source=table,
+        unit=sf.PrivacyUnit("user_id", max_groups=3, max_rows=3),
+        schema={
+            "age": sf.Int(0, 100),
+            "city": sf.Enum("Lyon", "Nice"),
+            "cost": sf.Float(0, 2000),
+            "day": sf.Date("2024-01-01", "2024-12-31"),
+        },
+    )
+    with sf.Session(visits, budget=sf.Budget(epsilon=10, delta=1e-6)) as made:
+        yield made

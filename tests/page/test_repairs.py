@@ -2,39 +2,11 @@
 
 import datetime
 
-import pyarrow as pa
 import pytest
 
-import sfumato as sf
 from sfumato.server.page.quoting import Asked, Quoted, Refused, quoted
 
 TODAY = datetime.date.today().isoformat()
-
-
-@pytest.fixture(scope="module")
-def session():
-    table = pa.table(
-        {
-            "user_id": [1, 2, 3],
-            "age": [30, 40, 50],
-            "city": ["Lyon", "Nice", "Lyon"],
-            "cost": [1.0, 2.0, 3.0],
-            "day": [datetime.date(2024, 1, 1)] * 3,
-        }
-    )
-    visits = sf.PrivateTable(
-        "visits",
-        source=table,
-        unit=sf.PrivacyUnit("user_id", max_groups=3, max_rows=3),
-        schema={
-            "age": sf.Int(0, 100),
-            "city": sf.Enum("Lyon", "Nice"),
-            "cost": sf.Float(0, 2000),
-            "day": sf.Date("2024-01-01", "2024-12-31"),
-        },
-    )
-    with sf.Session(visits, budget=sf.Budget(epsilon=10, delta=1e-6)) as made:
-        yield made
 
 
 N = "SELECT COUNT(*) FROM visits"
@@ -113,8 +85,8 @@ def test_no_repair_is_offered_where_none_helps(session, sql):
     [
         ("0,5", "", ("0.5",)),
         ("0.5", "3", ("0.5",)),
-        ("", "3", ("0.2", "1", "2.5")),
-        ("abc", "", ("0.2", "1", "2.5")),
+        ("", "3", ("0.2", "1", "2")),
+        ("abc", "", ("0.2", "1", "2")),
     ],
 )
 def test_a_price_that_cannot_be_read_is_mended_too(session, epsilon, error, prices):

@@ -247,7 +247,7 @@ def _quoted(session: Session, asked: Asked) -> Quoted:
 def _choices(session: Session, asked: Asked, rest: Rest) -> tuple[Choice, ...]:
     """A small, a middling and a large part of what is left, with the errors that they buy."""
     left = Fraction(rest.balance.remaining)
-    prices = dict.fromkeys(_round_down(left * share) for share in _SHARES)
+    prices = dict.fromkeys(_round_down(left * share, 1) for share in _SHARES)
     found = (_choice(session, asked, price, rest) for price in prices if price)
     return tuple(choice for choice in found if choice is not None)
 
@@ -276,14 +276,14 @@ def _choice(session: Session, asked: Asked, price: Fraction, rest: Rest) -> Choi
     return Choice(shown(price), told, share_of(quote.epsilon + quote.first, rest))
 
 
-def _round_down(value: Fraction) -> Fraction:
-    """The same with two digits, never more."""
+def _round_down(value: Fraction, digits: int = 2) -> Fraction:
+    """The same with so many digits, never more."""
     if value <= 0:
         return Fraction(0)
     scale = Fraction(1)
-    while value * scale < 10:
+    while value * scale < 10 ** (digits - 1):
         scale *= 10
-    while value * scale >= 100:
+    while value * scale >= 10**digits:
         scale /= 10
     return Fraction(int(value * scale)) / scale
 

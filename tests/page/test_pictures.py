@@ -1,0 +1,94 @@
+"""Pictures by the shape of an answer, and files that carry its receipt and run nowhere."""
+
+import csv
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.server.page.charts import chart_of, drawable
+from sfumato.server.page.downloads import file_of, harmless, kinds
+from sfumato.server.page.past import leaf_of
+
+BAD = "<script>alert(1)</script>"
+
+
+def released(session, sql):
+    return session.sql(sql).release(epsilon="0.01")
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("SELECT COUNT(*) AS n FROM visits", "figure"),
+        ("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", "bars"),
+        ("SELECT city, age > 30 AS old, COUNT(*) AS n FROM visits GROUP BY 1, 2", "bars"),
+        ("SELECT DATE_TRUNC('month', day) AS month, COUNT(*) AS n FROM visits GROUP BY 1", "line"),
+        ("SELECT EXTRACT(month FROM day) AS month, COUNT(*) AS n FROM visits GROUP BY 1", "line"),
+        ("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", "line"),
+        ("SELECT FLOOR(age / 10) * 10 AS age, COUNT(*) AS n FROM visits GROUP BY 1", "histogram"),
+    ],
+)
+def test_the_picture_follows_the_shape(session, sql, kind):
+    release = released(session, sql)
+    assert drawable(release) == ["n"]
+    chart = chart_of(release, "n", "0.9")
+    assert chart.kind == kind
+    marks = {"figure": "dot", "bars": "whisker", "line": "band", "histogram": "whisker"}
+    assert f'class="{marks[kind]}"' in chart.picture
+    assert "90 %" in chart.note
+
+
+def test_several_columns_are_drawn_one_at_a_time(session):
+    release = released(session, "SELECT city, COUNT(*) AS n, AVG(cost) AS mean FROM visits GROUP BY city")
+    assert drawable(release) == ["n", "mean"]
+    assert "mean by city" in chart_of(release, "mean", "0.95").picture
+
+
+@pytest.mark.parametrize("by", ["ordered", "CASE WHEN age < 40 THEN 1 ELSE 2 END"])
+def test_labels_are_text(session, by):
+    key = f"CASE WHEN age < 40 THEN '{BAD}' ELSE 'b' END" if by == "ordered" else by
+    release = released(session, f'SELECT {key} AS "{BAD}", COUNT(*) AS n FROM visits GROUP BY 1')
+    picture = chart_of(release, "n", "0.95").picture
+    assert "<script" not in picture
+    assert "&lt;script" in picture
+
+
+def test_files_carry_the_receipt(session):
+    key = "CASE WHEN age < 40 THEN '=1+1' ELSE '-b' END AS receipt"
+    release = released(session, f'SELECT {key}, COUNT(*) AS "+n" FROM visits GROUP BY 1')
+    number, balance = release.receipt.number, session.balance()
+    made = {kind: file_of(release, kind, balance=balance, confidence="0.95") for kind in kinds()}
+    assert {file.name for file in made.values()} == {f"sfumato-receipt-{number}.{kind}" for kind in made}
+    rows = list(csv.DictReader(io.StringIO(made["csv"].data.decode())))
+    assert {row["receipt"] for row in rows} == {"'=1+1", "'-b"}
+    assert {row["receipt_"] for row in rows} == {str(number)}
+    assert all(float(row["'+n"]) == int(row["'+n"]) for row in rows)
+    told = pq.read_schema(io.BytesIO(made["parquet"].data)).metadata
+    assert json.loads(told[b"sfumato.receipt"])["mac"] == release.receipt.mac
+    document = json.loads(made["json"].data)
+    assert document["receipt"] == document["paid_by"]["number"] == number
+    assert release.receipt.mac.encode() in made["png"].data[:5_000]
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\t=1", "\r=1", " =1", "\n=1"])
+def test_text_is_no_formula_and_numbers_stay_numbers(text):
+    assert harmless(text) == f"'{text}"
+    assert harmless(-1) == -1
+    assert harmless(-1.5) == -1.5
+    assert harmless("a=1") == "a=1"
+
+
+def test_the_past_is_read_backwards_leaf_by_leaf(session):
+    asked = [released(session, f"SELECT COUNT(*) AS n FROM visits WHERE age > {n}").receipt for n in range(7)]
+    numbers = [receipt.number for receipt in asked]
+    found, before = [], None
+    while True:
+        leaf = leaf_of(session, before, most=3)
+        found += [receipt.number for receipt in leaf.receipts]
+        if leaf.older is None:
+            break
+        before = leaf.older
+    assert found == sorted(set(found), reverse=True)
+    assert set(numbers) <= set(found)
