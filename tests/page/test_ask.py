@@ -143,6 +143,27 @@ def test_the_same_numbers_are_shown_under_the_names_that_are_asked_for(site):
         assert client.get(where).text.startswith("city,people,people_error")
 
 
+def test_an_answer_that_somebody_else_paid_for_counts_and_is_shown(site):
+    sent = {"sql": COUNTS.format(age=18), "epsilon": "0.1"}
+    with site.entered("ada") as client:
+        quote = asked(client, "/ask/quote", **sent).text
+        where = asked(client, "/ask/release", **sent, seen=seen_in(quote)).headers["location"]
+    before = left(site, "ben")
+    with site.entered("ben") as client:
+        assert client.get(where).status_code == 404
+        quote = asked(client, "/ask/quote", **sent).text
+        assert "Somebody else has paid for an answer" in quote
+        answer = asked(client, "/ask/release", **sent, seen=seen_in(quote))
+        page = client.get(answer.headers["location"])
+        assert page.status_code == 200
+        assert "Somebody else paid for this answer" in page.text
+        files = [
+            client.get(f"{where.partition('?')[0]}/answer.{kind}") for kind in ("csv", "json", "parquet")
+        ]
+        assert not any(b"ada" in file.content for file in files)
+    assert left(site, "ben") == pytest.approx(before - 0.1)
+
+
 def test_a_refusal_is_mended_with_one_click_and_names_are_completed(visit):
     page = visit("ada", "/ask")
     page.fill("#epsilon", "0.1")

@@ -72,7 +72,15 @@ def test_the_first_repair_is_a_question_that_has_a_quote(session, sql, mended):
 
 
 @pytest.mark.parametrize(
-    "sql", ["DELETE FROM visits", "SELECT MODE(city) FROM visits", "x", "'", "SELECT 1 2 3"]
+    "sql",
+    [
+        "DELETE FROM visits",
+        "SELECT FLOOR(cost), COUNT(*) FROM visits GROUP BY cost",
+        "SELECT MODE(city) FROM visits",
+        "x",
+        "'",
+        "SELECT 1 2 3",
+    ],
 )
 def test_no_repair_is_offered_where_none_helps(session, sql):
     found = quoted(session, Asked(sql, "0.1"))
