@@ -7,8 +7,10 @@ import typer
 from typer.testing import CliRunner
 
 from sfumato.audit import registry
+from sfumato.audit.kept import FILE, kept
 from sfumato.audit.registry import Subject
 from sfumato.cli.audit import audit
+from sfumato.demo import prepare
 from sfumato.testing import MUTANTS, seeded
 
 
@@ -62,6 +64,16 @@ def test_fast_is_for_few_samples(command):
     done = command("randomized response", "--fast", "--json", "--confidence", "0.9999999")
     assert done.exit_code == 0
     assert {each["samples"] for each in json.loads(done.stdout)["findings"]} == {1000}
+
+
+def test_the_last_one_is_kept_beside_the_ledger_s_key(command, tmp_path):
+    config = prepare(tmp_path)
+    done = command(*SOME, "--keep", "--config", str(config))
+    assert done.exit_code == 0
+    found = kept(tmp_path / FILE)
+    assert next(finding.name for finding in found.audit) == "geometric"
+    assert not found.audit.broken
+    assert command("geometric", "--keep", "--config", str(tmp_path / "none.toml")).exit_code != 0
 
 
 def test_wrong_usage_is_told(command):

@@ -5,17 +5,32 @@ import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
+import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from sfumato.server.page.history import Spending, outlook
-from sfumato.server.page.searching import PAGE
+from served import house, started
+from sfumato.audit.findings import Audit, Finding
+from sfumato.audit.kept import keep
+from sfumato.server.access import Account, Accounts, Role
+from sfumato.server.doors import http_front
+from sfumato.server.page import history, searching
+from sfumato.server.page.history import Histories, Spending, outlook
+from sfumato.server.page.searching import PAGE, Wanted, search
+from sfumato.server.ways import Ways
 
 EVIL = "<script>alert(1)</script>"
 WHY = "the term ends; it said so in the plan"
 SEEN = {
-    "sofia": ("/watch", "/watch/ledger", "/watch/checks", "/watch/acts", "/watch/accounts"),
-    "ada": ("/watch", "/watch/ledger", "/watch/spent?dataset=visits"),
+    "sofia": (
+        "/watch",
+        "/watch/ledger",
+        "/watch/ledger/6",
+        "/watch/checks",
+        "/watch/acts",
+        "/watch/accounts",
+    ),
+    "ada": ("/watch", "/watch/spent?dataset=visits"),
 }
 ACTS = ("limit", "raise", "allot", "take-back", "revoke", "give", "close")
 PEOPLE = ("add", "issue", "revoke", "remove")
@@ -80,13 +95,14 @@ def evil(site):
 
 
 @pytest.mark.parametrize("who", list(SEEN))
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_accessible(visit, who, scheme):
-    page = visit(who, "/watch", color_scheme=scheme)
-    for place in (*SEEN[who], "/watch/ledger/6"):
+def test_every_page_is_accessible(visit, who):
+    page = visit(who, "/watch")
+    for place in SEEN[who]:
         page.goto(place)
-        found = Axe().run(page)
-        assert found.violations_count == 0, f"{place}: {found.generate_report()}"
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found = Axe().run(page)
+            assert found.violations_count == 0, f"{place}, {scheme}: {found.generate_report()}"
 
 
 def test_a_steward_lowers_a_limit_and_the_analyst_sees_it(site, visit, dora):
@@ -349,3 +365,82 @@ def test_a_forecast_is_told_only_where_there_is_a_pace(steps, told):
     at = tuple((NOW - timedelta(days=days), Fraction(spent)) for days, spent in steps)
     said = outlook(Balance(), Spending("epsilon", Fraction(10), at, Fraction(0), True), NOW)
     assert said == "" if not told else told in said
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A house of this process: two analysts, three answers, one of them read by the other, too."""
+    with house() as made:
+        for who, limit, price in (("ada", "FR", "0.5"), ("bob", "DE", "0.25"), ("ada", "DE", "0.75")):
+            made.session(who).sql(f"SELECT COUNT(*) AS n FROM visits WHERE country = '{limit}'").release(
+                epsilon=price
+            )
+        made.session("bob").sql("SELECT COUNT(*) AS n FROM visits WHERE country = 'FR'").release(
+            epsilon="0.5"
+        )
+        yield made
+
+
+EVE, BOB = Account("eve", Role.AUDITOR), Account("bob", Role.ANALYST)
+
+
+def course(made, who, analyst):
+    spending = Histories(made).of(who).of(made.ledger.balance("visits", analyst), None)
+    return spending.before, [float(spent) for _, spent in spending.steps], spending.whole
+
+
+def test_a_chart_has_all_steps_that_count_and_ends_at_the_balance(small):
+    assert course(small, EVE, None) == (0, [0.5, 0.75, 1.5], True)
+    assert course(small, EVE, "ada") == (0, [0.5, 1.25], True)
+    assert course(small, EVE, "bob") == (0, [0.25, 0.75], True)  # what he read of ada's counts, too
+    assert course(small, BOB, "bob") == (0, [0.25, 0.75], True)
+    assert course(small, BOB, "ada")[1] == []  # his own receipts are all that he is shown
+
+
+def test_a_long_ledger_is_charted_and_searched_in_parts(small, monkeypatch):
+    last = small.ledger.number
+    number = [receipt.number for receipt in small.record(None) if receipt.kind == "debit"][1]
+    monkeypatch.setattr(history, "MOST", last - number)
+    assert course(small, EVE, None) == (0.75, [1.5], False)
+    monkeypatch.setattr(searching, "REACH", 3)
+    monkeypatch.setattr(searching, "_BLOCK", 2)
+    before, seen = 0, []
+    while True:
+        found = search(small, EVE, Wanted(), before)
+        seen += [told.receipt.number for told in found.receipts]
+        before = found.older
+        if not before:
+            break
+        assert found.cut
+    assert seen == list(range(last, 0, -1))
+    monkeypatch.setattr(searching, "PAGE", 2)
+    monkeypatch.setattr(searching, "REACH", last)
+    first = search(small, EVE, Wanted(kind="debit"))
+    rest = search(small, EVE, Wanted(kind="debit"), first.older)
+    assert (len(first.receipts), len(rest.receipts), rest.older) == (2, 1, 0)
+
+
+def test_the_last_audit_that_was_kept_is_shown(small, tmp_path):
+    place = tmp_path / "audit.json"
+    told = {}
+    with Accounts.open(None) as accounts:
+        accounts.add("eve", Role.AUDITOR)
+        token = accounts.issue("eve")[0]
+        with (
+            started(http_front(small, accounts, Ways(audits=place))) as address,
+            httpx.Client(base_url=address) as client,
+        ):
+            client.post("/login", data={"token": token})
+            told["none"] = client.get("/watch/checks").text
+            for name, proven in (("held", 0.5), ("lie", 2.0)):
+                finding = Finding(f"{name} {EVIL}", "mechanism", 1.0, 0.0, proven, 0.999, "x > 1", 5000)
+                keep(place, Audit((finding,), 0.999), version="1.2")
+                told[name] = client.get("/watch/checks").text
+            place.write_text('{"findings": 3}')
+            told["torn"] = client.get("/watch/checks").text
+    assert "No result is on record here" in told["none"]
+    assert "None of 1 claims was refuted" in told["held"]
+    assert "version 1.2" in told["held"]
+    assert "1 of 1 claims are broken" in told["lie"]
+    assert "cannot be read: run sfumato audit --keep again" in told["torn"]
+    assert EVIL not in "".join(told.values())

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.failures import reported
-from sfumato.cli.options import JsonOption
+from sfumato.cli.opening import read_catalog, state_folder
+from sfumato.cli.options import ConfigOption, JsonOption
 from sfumato.cli.output import emit_json, paragraph, progress_bar, say, table
 from sfumato.errors import InvalidParameter
 
@@ -42,6 +43,10 @@ def audit(
             "--confidence", metavar="NUMBER", help="How surely no honest claim at all is called broken."
         ),
     ] = 0.999,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the result beside the ledger's key; the server shows it.")
+    ] = False,
+    config: ConfigOption = None,
     json_: JsonOption = False,
 ) -> None:
     """Hold every privacy claim of this package against samples.
@@ -52,8 +57,12 @@ def audit(
         raise InvalidParameter(
             "--fast says how many samples to draw, and so does --samples; give one of them."
         )
+    from sfumato import __version__
     from sfumato.audit import run
+    from sfumato.audit.kept import FILE
+    from sfumato.audit.kept import keep as keep_audit
 
+    place = state_folder(read_catalog(config)) / FILE if keep else None
     count = (_FEW if fast else _SAMPLES) if samples is None else samples
     with progress_bar("auditing", quiet=json_) as progress:
         audited = run(
@@ -63,6 +72,8 @@ def audit(
             processes=_processes(),
             progress=lambda done, of, name: progress(done / of, f"audited {name}"),
         )
+    if place is not None:
+        keep_audit(place, audited, version=__version__)
     _tell(audited, json_=json_)
 
 

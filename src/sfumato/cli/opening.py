@@ -45,6 +45,7 @@ __all__ = [
     "open_ledger",
     "open_session",
     "read_catalog",
+    "state_folder",
     "steward_of",
 ]
 
@@ -63,6 +64,11 @@ def read_catalog(config: Path | None, ledger: str | None = None, analyst: str | 
     from sfumato.catalog import Catalog
 
     return Catalog.read(config, ledger=ledger, analyst=analyst)
+
+
+def state_folder(catalog: Catalog) -> Path:
+    """The folder of the ledger's key."""
+    return catalog.state or Path(str(catalog.ledger)).absolute().parent
 
 
 def config_flag(path: Path) -> str:

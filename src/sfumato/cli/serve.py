@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.failures import reported
-from sfumato.cli.opening import acting, read_catalog
+from sfumato.cli.opening import acting, read_catalog, state_folder
 from sfumato.cli.options import ConfigOption, JsonOption, UploadOption
 from sfumato.cli.process import all_is_over
 from sfumato.cli.serving import Made, check_extra, opened, say_begun
@@ -94,6 +94,7 @@ def serve(
     """Serve the tables to analysts with tokens, over HTTP and to PostgreSQL's clients."""
     acting()
     check_extra()
+    from sfumato.audit.kept import FILE as AUDIT_FILE
     from sfumato.server.certificates import fingerprint
     from sfumato.server.certificates import self_signed as make_certificate
     from sfumato.server.doors import http_front, started, wire_front
@@ -107,13 +108,14 @@ def serve(
         tls_context(*files)  # refused before anything is opened
     with closing(bound(host, port)) as listening, _house_of(demo, config) as (house, accounts, made, catalog):
         if self_signed:
-            files = make_certificate(_state(catalog), host)
+            files = make_certificate(state_folder(catalog), host)
         if issuer is not None:
             issuer.renew()  # so that the first who logs in need not wait for it
         tls = None if files is None else (tls_context(*files), files[0])
         ways = _ways(house, log, deadline or [], rate, per_address)
-        shelf = _state(catalog) / "published"
-        ways = replace(ways, issuer=issuer, shelf=shelf, most_upload=max_upload << 20)
+        state = state_folder(catalog)
+        ways = replace(ways, issuer=issuer, shelf=state / "published", most_upload=max_upload << 20)
+        ways = replace(ways, audits=state / AUDIT_FILE)
         name = _DEMO if demo else _DATABASE
         front = None if pg_port is None else wire_front(house, accounts, name, tls, ways)
 
@@ -193,11 +195,6 @@ def _read(config: Path | None) -> Catalog:
         return read_catalog(config)
     except Missing as error:
         raise Missing(f"{error}, or be led through it in a browser: sfumato start") from None
-
-
-def _state(catalog: Catalog) -> Path:
-    """The folder of the ledger's key."""
-    return catalog.state or Path(str(catalog.ledger)).absolute().parent
 
 
 def _tls(

@@ -145,6 +145,15 @@ class House:
         entries, own = self.session(analyst).ledger.entries(after=after), alike(analyst)
         return (each for each in entries if each.analyst is not None and alike(each.analyst) == own)
 
+    def one_of(self, analyst: str | None, number: int) -> Receipt | None:
+        """One receipt of `record`; None: it is not there, or another one's. No others are read for it."""
+        ledger = self.ledger if analyst is None else self.session(analyst).ledger
+        found = next(ledger.entries(after=max(number - 1, 0)), None)
+        if found is None or found.number != number:
+            return None
+        own = analyst is None or (found.analyst is not None and alike(found.analyst) == alike(analyst))
+        return found if own else None
+
     def steward(self, by: str) -> Steward:
         """The steward's acts, on record as done by somebody."""
         return Steward(self.ledger, by=by)

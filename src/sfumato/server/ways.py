@@ -31,6 +31,7 @@ class Ways:
         most_upload: How many bytes a file may have that a steward sends; 0: none is taken.
         issuer: Whose signed tokens are taken over HTTP, beside our own; None: nobody's.
         shelf: The folder of releases that anybody may see, as files; None: nothing is published.
+        audits: The file of the last audit, which may not be there; None: nobody keeps one.
     """
 
     metrics: Metrics = field(default_factory=Metrics)
@@ -41,6 +42,7 @@ class Ways:
     most_upload: int = MOST_UPLOAD
     issuer: Issuer | None = None
     shelf: Path | None = None
+    audits: Path | None = None
 
     @property
     def watch(self) -> Watch:

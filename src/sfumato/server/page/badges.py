@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 from sfumato.errors import SfumatoError
 from sfumato.server.access import Account
+from sfumato.server.deadlines import Overrun
 from sfumato.server.http.asking import Threads
 from sfumato.server.http.guard import ASKER, App, Receive, Scope, Send
+from sfumato.server.turns import TooBusy
 
 __all__ = ["BADGES", "Badged"]
 
@@ -57,7 +59,7 @@ class Badged:
             return known
         try:
             found = await self._run(lambda: self._count(who))
-        except SfumatoError:  # the page itself says what is wrong
+        except (SfumatoError, TooBusy, Overrun):  # the page itself says what is wrong
             return 0
         self._known[who] = self._ticks() + _FRESH, found
         self._known.move_to_end(who)

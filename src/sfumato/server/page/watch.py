@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from sfumato._dataclasses import dataclass
-from sfumato.errors import SfumatoError
+from sfumato.audit.kept import Kept, kept
+from sfumato.errors import InvalidParameter, SfumatoError
 from sfumato.ledger.verification import Verification
 from sfumato.schema import Windows
 from sfumato.server.access import Account, Act
@@ -147,8 +148,8 @@ class Watch:
         """Whether it is another one's, or is not there, is not told apart."""
         who, wanted = asker(request), _number(number)
         name = None if who.may(Act.AUDIT) else who.name
-        found = await self._run(lambda: next(self._house.record(name, after=max(wanted - 1, 0)), None))
-        if found is None or found.number != wanted:
+        found = await self._run(lambda: self._house.one_of(name, wanted))
+        if found is None:
             raise HTTPException(404)
         return self._common.looks.page(request, "watch_receipt.html", tab="/watch/ledger", told=Told(found))
 
@@ -158,6 +159,7 @@ class Watch:
         who.needs(Act.AUDIT)
         number = await self._run(lambda: self._house.ledger.number)
         last, busy = self._verified, self._verifying
+        audited, unread = await self._run(self._audited)
         return self._common.looks.page(
             request,
             "watch_checks.html",
@@ -166,7 +168,17 @@ class Watch:
             since=0 if last is None else number - last.found.entries,
             number=number,
             running=busy is not None and not busy.done(),
+            audited=audited,
+            unread=unread,
         )
+
+    def _audited(self) -> tuple[Kept | None, str]:
+        """The last audit that was kept, or why it cannot be read."""
+        place = self._common.ways.audits
+        try:
+            return (None if place is None else kept(place)), ""
+        except InvalidParameter as error:
+            return None, str(error)
 
     async def verify(self, request: Request) -> Response:
         """Reads the whole ledger again; one at a time, and whoever asks meanwhile waits for that one."""
