@@ -23,7 +23,7 @@ __all__ = ["Mock", "mock", "noisy"]
 
 SIZE = (520, 300)
 """Of the pictures of this section, which stand in pairs."""
-_BARS, _POINTS, _ANY, _NEAR = 8, 400, 1_000, 0.25
+_BARS, _PAIRS, _POINTS, _ANY, _NEAR = 8, 4, 400, 1_000, 0.25
 _HEIGHTS = (1.0, 0.62, 0.86, 0.45, 0.74, 0.55, 0.93, 0.68)
 _UNNAMED = ("group A", "group B", "group C", "group D", "group E")
 _COUNTS = ("count", "count_distinct", "count_values")
@@ -108,7 +108,9 @@ def _groups(quote: Quote) -> tuple[int | None, list[str]]:
     if any(one.values is None for one in keys):
         return None, list(_UNNAMED)
     listed = [[key(value) for value in one.values or ()] for one in keys]
-    most = _POINTS if len(keys) == 1 and len(listed[0]) > 2 * _BARS else _BARS
+    most = _BARS if len(keys) == 1 else _PAIRS  # so that both of their names can be read
+    if len(keys) == 1 and len(listed[0]) > 2 * _BARS:
+        most = _POINTS
     names = [" · ".join(words) for words in islice(product(*listed), most)]
     return quote.measured.groups, names
 
@@ -171,7 +173,7 @@ def _drawn(rows: tuple[tuple[str, float], ...], half: float | None, about: float
         below = [(x, within(y - far)) for x, y in middle]
         picture.band(below, [(x, within(y + far)) for x, y in middle])
         return picture.line(middle).drawn()
-    room = max(4, 60 // len(rows))
+    room = max(4, 48 // len(rows))
     picture.axes(across=[(at + 0.5, _short(name, room)) for at, (name, _) in enumerate(rows)])
     for at, (_, height) in enumerate(rows):
         picture.bar((at + 0.2, at + 0.8), height)
