@@ -46,6 +46,18 @@ def test_several_columns_are_drawn_one_at_a_time(session):
     assert "mean by city" in chart_of(release, "mean", "0.95").picture
 
 
+def test_a_picture_of_the_greatest_says_that_they_look_greater_than_they_are(session):
+    release = released(session, "SELECT city, day, COUNT(*) AS n FROM visits GROUP BY city, day")
+    chart = chart_of(release, "n", "0.95")
+    assert chart.picture.count('class="bar"') == 40
+    assert "692 more are in the table" in chart.note
+    assert "look greater than they are" in chart.note
+    ordered = released(
+        session, "SELECT city, day, COUNT(*) AS n FROM visits GROUP BY city, day ORDER BY day, city"
+    )
+    assert "look greater" not in chart_of(ordered, "n", "0.95").note
+
+
 @pytest.mark.parametrize("by", ["ordered", "CASE WHEN age < 40 THEN 1 ELSE 2 END"])
 def test_labels_are_text(session, by):
     key = f"CASE WHEN age < 40 THEN '{BAD}' ELSE 'b' END" if by == "ordered" else by

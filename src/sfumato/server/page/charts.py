@@ -96,7 +96,11 @@ def chart_of(release: Release, column: str, confidence: Rational) -> Chart | Non
         )
     ordered = points if release.quote.report.order or _is_ordered(points) else _greatest_first(points)
     left_out = len(ordered.values) - _MOST_BARS
-    more = f" {left_out:,} more are in the table." if left_out > 0 else ""
+    more = ""
+    if left_out > 0:
+        more = f" {left_out:,} more are in the table."
+        if ordered is not points:
+            more += " Those shown are the greatest by their noisy figures, and look greater than they are."
     shown = ordered.in_order(range(min(len(ordered.values), _MOST_BARS)))
     return Chart(
         "bars",
