@@ -11,8 +11,10 @@ from axe_playwright_python.sync_playwright import Axe
 import sfumato as sf
 from sfumato import col
 from sfumato.errors import QueryRefused
+from sfumato.plan.expressions.tree import Column
 from sfumato.server.page.picking import Offer, Unfinished, picked
 from sfumato.server.page.wording import LENGTHS, STATISTICS, Number
+from sfumato.sql.asking import ask
 
 EVIL = [
     'say "x"', "o'clock", "two words", "<script>alert(1)</script>", "naïve ∑ 数", "SELECT", "order", "all",
@@ -163,6 +165,17 @@ def test_what_is_chosen_is_what_is_asked(seed):
                 assert outcome(lambda text=text: session.sql(text)) == meant, text
                 asked += meant[0] == "asked"
     assert asked > 10
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_any_column_can_be_the_order(name):
+    """Also one that is called all: its quotes are lost on the way, and ORDER BY ALL means something else."""
+    schema = {"x": sf.Int(0, 3), name: sf.Enum("a", "b")}
+    table = sf.PrivateTable("t", source=None, unit=sf.PrivacyUnit.row(), schema=schema)
+    choice = picked(Offer.of(table), {"by0": "0:", "by1": "1:", "order": "1:down"}).choice()
+    report = ask(choice.sql(), {"t": table}).report
+    assert report.child.keys[1].expression == Column(name)
+    assert [(item.expression, item.descending) for item in report.order] == [(Column("k1"), True)]
 
 
 # ── the form

@@ -118,7 +118,7 @@ def test_without_scripts_a_button_does_the_same(visit, debits):
     page = visit("ada", "/feel", java_script_enabled=False)
     assert not page.is_visible("#slider")
     page.fill("#epsilon", "1.5")
-    page.click("text=Show")
+    page.click("#feel button.main")
     assert "epsilon=1.5" in page.url
     assert "1.5" in page.text_content("tr.here td")
 
