@@ -134,8 +134,9 @@ class Histories:
 def outlook(balance: Balance, spending: Spending, now: datetime) -> str:
     """How long a budget lasts at the pace of the last 30 days, where a pace can be told; else why not."""
     left = spending.limit - (spending.steps[-1][1] if spending.steps else spending.before)
-    if not balance.open or left <= 0 or not spending.steps:
-        return ""
+    unbound = balance.analyst is not None and (not balance.limited or balance.shared)
+    if not balance.open or left <= 0 or not spending.steps or unbound:
+        return ""  # where others spend of the same rest, one analyst's pace tells nothing
     if balance.each:
         return f"A new budget begins with the next {balance.each}."
     first = spending.steps[0][0]
@@ -148,10 +149,9 @@ def outlook(balance: Balance, spending: Spending, now: datetime) -> str:
     if paid <= 0:
         return "Nothing was spent in the last 30 days."
     lasts = timedelta(days=float(left / paid) * days) if left / paid * Fraction(days) < 10**6 else _FAR
-    pace = f"At the pace of the last {round(days)} days"
-    if lasts >= _FAR:
-        return f"{pace}, the budget lasts for more than ten years."
-    return f"{pace}, the budget lasts until about {_day(now + lasts)}."
+    what = "budget" if balance.analyst is None else "limit"
+    pace = f"At the pace of the last {round(days)} days, the {what} lasts"
+    return f"{pace} for more than ten years." if lasts >= _FAR else f"{pace} until about {_day(now + lasts)}."
 
 
 def _in(receipt: Receipt, window: Windows | None) -> bool:
