@@ -5,6 +5,7 @@ import datetime
 import pytest
 
 from sfumato.server.page.quoting import Asked, Quoted, Refused, quoted
+from sfumato.session.vault import Vault
 
 TODAY = datetime.date.today().isoformat()
 
@@ -103,11 +104,12 @@ def test_a_price_that_cannot_be_read_is_mended_too(session, epsilon, error, pric
     assert found.prices == prices
 
 
-def test_a_quote_spends_nothing(session):
-    before = session.balance().remaining
-    for epsilon in ("", "0.1", "99"):
-        assert isinstance(quoted(session, Asked(N, epsilon)), Quoted)
-    assert session.balance().remaining == before
+def test_a_quote_spends_nothing_and_reads_no_row(session, monkeypatch):
+    monkeypatch.setattr(Vault, "read", lambda *_, **__: pytest.fail("A row was read."))
+    end = session.ledger.end()
+    for asked in (Asked(N), Asked(N, "0.1"), Asked(N, "99"), Asked(N, "", "30"), Asked("SELECT *", "1")):
+        quoted(session, asked)
+    assert session.ledger.end() == end
 
 
 def test_the_largest_price_that_fits_does_fit(session):
