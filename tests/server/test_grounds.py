@@ -125,6 +125,21 @@ def test_a_file_that_changes_while_it_is_registered_is_left(grounds, house, monk
     assert not list(grounds.folder.glob(".sfumato.toml*"))
 
 
+def test_a_file_that_somebody_else_writes_meanwhile_is_left(grounds, house, monkeypatch):
+    wanted = screens(grounds, "visits.csv", "patient_id").wanted
+    seen, widen = grounds.text(wanted), House.widen
+
+    def edited(self, *tables, **more):
+        grounds.path.write_text("# mine\n")
+        return widen(self, *tables, **more)
+
+    monkeypatch.setattr(House, "widen", edited)
+    with pytest.raises(CatalogUnusable, match="exists and was left as it is"):
+        grounds.register(wanted, seen)
+    assert grounds.path.read_text() == "# mine\n"
+    assert house.datasets == []
+
+
 def test_what_the_ledger_has_on_record_is_told_and_nothing_is_written(grounds, house):
     before = begun(grounds)
     house.session("ada").sql("SELECT COUNT(*) AS n FROM visits").release(epsilon="0.5")
@@ -153,6 +168,7 @@ def test_what_the_ledger_has_on_record_is_told_and_nothing_is_written(grounds, h
         '[tables.people]\nsource = "x"\n',
         "[tables\n",
         "[[tables]]\n",
+        "[tables.people.states.march]\nfiles = []\n",
     ],
 )
 def test_a_file_of_another_kind_is_left_to_its_steward(grounds, text):
@@ -175,3 +191,24 @@ def test_a_source_that_is_gone_is_told_without_where_it_was(grounds):
     with pytest.raises(SourceUnusable) as refused:
         grounds.looked(grounds.folder / "gone.csv", None)
     assert str(grounds.folder) not in str(refused.value)
+
+
+def test_files_that_were_sent_go_with_their_drafts_unless_they_are_registered(grounds):
+    drafts = Drafts()
+    for name in ("one", "two", "three"):
+        (grounds.folder / f"{name}.csv").write_text(CSV)
+        drafts.begin(name, grounds.folder / f"{name}.csv", grounds, uploaded=True)
+    drafts.of("two").registered = True
+    drafts.forget("three")
+    assert not (grounds.folder / "three.csv").exists()
+    drafts.clear()
+    assert [each.name for each in sorted(grounds.folder.glob("*.csv"))] == [
+        "rows.csv",
+        "two.csv",
+        "visits.csv",
+    ]
+    assert drafts.of("one") is None
+    (grounds.folder / "wide.csv").write_bytes("a,ü".encode("utf-16"))
+    with pytest.raises(SourceUnusable):
+        drafts.begin("one", grounds.folder / "wide.csv", grounds, uploaded=True)
+    assert not (grounds.folder / "wide.csv").exists()

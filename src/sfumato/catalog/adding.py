@@ -59,7 +59,7 @@ def _is_more(before: dict[str, Any], after: dict[str, Any], table: str, dataset:
         known = before.get(kind, {})
         if name is None:
             continue
-        if not isinstance(known, dict) or name in known:
+        if not isinstance(known, dict):
             return False
         rest[kind].pop(name, None)
         if not rest[kind] and kind not in before:

@@ -107,12 +107,25 @@ class Grounds:
     def taken(self) -> list[str]:
         """Names that a new table cannot have: those of tables and datasets that are served or in the file."""
         names = {*self._house.tables, *self._house.datasets}
-        text = self._text()
+        text = self.before()
         if text is not None:
             catalog = Catalog.parse(text, self.path)
             names |= {*catalog.budgets, *(table.name for table in catalog.tables)}
             names |= {table.name for table in catalog.public}
         return sorted(names)
+
+    def before(self) -> str | None:
+        """What the file says now; None: there is none yet.
+
+        Raises:
+            CatalogUnusable: if it cannot be read.
+        """
+        try:
+            return self.path.read_bytes().decode()
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError):
+            raise CatalogUnusable(f"{self.path.name} cannot be read.") from None
 
     def text(self, wanted: Wanted) -> str:
         """What the file will say.
@@ -120,7 +133,7 @@ class Grounds:
         Raises:
             CatalogUnusable: if that cannot be, or the file cannot be added to.
         """
-        return self._written(wanted, self._text())
+        return self._written(wanted, self.before())
 
     def register(self, wanted: Wanted, seen: str) -> None:
         """Serves one more table, and writes it into the file.
@@ -134,7 +147,7 @@ class Grounds:
             SourceUnusable: if the source cannot be used.
             LedgerMismatch: if the ledger has something else on record.
         """
-        before = self._text()
+        before = self.before()
         if self._written(wanted, before) != seen:
             raise Kept(f"{self.path.name} has changed since you looked at it: look at it again.")
         catalog = Catalog.parse(seen, self.path)
@@ -163,14 +176,6 @@ class Grounds:
         with self._told():
             Catalog.parse(text, self.path)
         return text
-
-    def _text(self) -> str | None:
-        try:
-            return self.path.read_bytes().decode()
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError):
-            raise CatalogUnusable(f"{self.path.name} cannot be read.") from None
 
     @contextmanager
     def _told(self) -> Iterator[None]:

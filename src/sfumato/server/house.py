@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from sfumato.engines.base import Engine
     from sfumato.session import Release, Session
 
-__all__ = ["House"]
+__all__ = ["House", "NothingYet"]
 
 _MOST_SESSIONS = 1024
-_NOTHING = "There is nothing to ask yet: a steward registers a first table."
+
+
+class NothingYet(AccessDenied):
+    """There is no table."""
+
+    def __init__(self) -> None:
+        super().__init__("There is nothing to ask yet: a steward registers a first table.")
 
 
 class House:
@@ -120,7 +126,7 @@ class House:
                     self._open.move_to_end(key)
                     return known
             if steward is None:
-                raise AccessDenied(_NOTHING)
+                raise NothingYet
             made = steward.as_analyst(analyst)
             with self._lock:
                 if self._session is not steward:
@@ -246,7 +252,7 @@ class House:
 
     def _steward(self) -> Session:
         if self._session is None:
-            raise AccessDenied(_NOTHING)
+            raise NothingYet
         return self._session
 
     @property

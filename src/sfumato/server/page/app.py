@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from sfumato.errors import QueryRefused, SfumatoError
 from sfumato.server.access import Act
 from sfumato.server.deadlines import Overrun
-from sfumato.server.house import House
+from sfumato.server.house import House, NothingYet
 from sfumato.server.http.failures import STATUS, is_steward
 from sfumato.server.http.guard import App, Known
 from sfumato.server.page.answered import Answered
@@ -99,6 +99,8 @@ class _Failures:
     async def on_error(self, request: Request, error: Exception) -> Response:
         """Of this package."""
         assert isinstance(error, SfumatoError)
+        if isinstance(error, NothingYet):
+            return self._looks.refused(request, 404, str(error), fix="Stewards do that under Start.")
         status = STATUS.get(error.code, 500)
         if not is_told(error, steward=is_steward(request)):
             return self._looks.refused(request, status, hidden(error))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,18 +11,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
-from sfumato.catalog.write import known_bounds
 from sfumato.errors import SfumatoError
-from sfumato.explain import compare, source
-from sfumato.explain.figures import percent_up
-from sfumato.schema.classify import ROLES, units_of
 from sfumato.server.access import Account, Act
 from sfumato.server.grounds import SUFFIXES, Grounds
 from sfumato.server.http.failures import STATUS
 from sfumato.server.page.common import Common
-from sfumato.server.page.drafting import OUT, STEPS, TYPES, Draft, Drafts
+from sfumato.server.page.drafting import STEPS, Draft, Drafts
 from sfumato.server.page.hall import UPLOADS, fields
 from sfumato.server.page.looks import asker
+from sfumato.server.page.screens import digest, screen
 from sfumato.server.page.started import Started
 from sfumato.server.page.uploading import FILE, TooLarge, kept
 
@@ -34,13 +28,6 @@ __all__ = ["Start"]
 _LOST = (
     "This draft is gone: the server began anew, or it was dropped in another tab. Choose the file once more."
 )
-_PRESETS = (
-    ("0.5", "Very careful", "Answers are coarser. For health, faith, money of few people."),
-    ("1", "Careful", "A common start, and the default."),
-    ("3", "Closer answers", "For data that would embarrass nobody much, or of very many people."),
-)
-_USUAL, _DELTA = "1", "1e-6"
-_LIKELY = 12
 
 
 class Start:
@@ -158,7 +145,7 @@ class Start:
     async def take_whose(self, request: Request) -> Response:
         """The same, decided."""
         sent = fields(await request.body())
-        return await self._taken(request, "whose", "columns", lambda draft, _: draft.take_unit(sent))
+        return await self._taken(request, "whose", "columns", lambda draft, _: draft.take_unit(sent), sent)
 
     async def columns(self, request: Request) -> Response:
         """What each column is."""
@@ -171,7 +158,7 @@ class Start:
         def work(draft: Draft, grounds: Grounds) -> None:
             draft.take_columns(sent, grounds.taken())
 
-        return await self._taken(request, "columns", "bounds", work)
+        return await self._taken(request, "columns", "bounds", work, sent)
 
     async def bounds(self, request: Request) -> Response:
         """Between what values are."""
@@ -206,7 +193,7 @@ class Start:
                 if draft.registered:
                     return
                 text = grounds.text(draft.wanted)
-                grounds.register(draft.wanted, text if hmac.compare_digest(_digest(text), seen) else "")
+                grounds.register(draft.wanted, text if hmac.compare_digest(digest(text), seen) else "")
                 draft.registered = True
 
         return await self._taken(request, "look", "done", work)
@@ -221,7 +208,7 @@ class Start:
         return who, grounds
 
     def _steps(self, here: str, draft: Draft | None) -> dict[str, Any]:
-        reached = 0 if draft is None else draft.reached
+        reached = 0 if draft is None or draft.registered else draft.reached
         return {
             "step": here,
             "steps": [(name, place <= reached and place > 0) for place, name in enumerate(STEPS)],
@@ -244,14 +231,8 @@ class Start:
             return _to("done")
         if STEPS.index(step) > draft.reached:
             return _to(STEPS[draft.reached])
-        make: Callable[[], dict[str, Any]] = {
-            "whose": lambda: _whose(draft),
-            "columns": lambda: _columns(draft),
-            "bounds": lambda: _bounds(draft, sent or {}),
-            "budget": lambda: _budget(draft, self._common.house.datasets, sent or {}),
-            "look": lambda: _look(draft, grounds),
-        }[step]
-        values = await self._common.run(make)
+        datasets = self._common.house.datasets
+        values = await self._common.run(lambda: screen(step, draft, grounds, datasets, sent or {}))
         return self._common.looks.page(
             request,
             f"start_{step}.html",
@@ -288,111 +269,3 @@ class Start:
 
 def _to(step: str) -> Response:
     return RedirectResponse("/start" if step == "file" else f"/start/{step}", 303)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _whose(draft: Draft) -> dict[str, Any]:
-    table = draft.table
-    columns = list(table.columns)
-    likely = [name for name in units_of(table.columns) if table.role(name) == "identifier"]
-    order = [*likely, *(name for name in columns if name not in likely)]
-    chosen = draft.unit or (likely[0] if likely else "row")
-    listed = [(columns.index(name), name, name in likely, name == chosen) for name in order]
-    return {
-        "first": [each for place, each in enumerate(listed) if place < _LIKELY or each[3]],
-        "others": [each for place, each in enumerate(listed) if place >= _LIKELY and not each[3]],
-        "by_row": chosen == "row",
-        "rows": "" if table.max_rows is None else str(table.max_rows),
-        "doubt": draft.naming.doubt,
-        "header": draft.naming.header,
-        "untyped": table.untyped,
-    }
-
-
-def _columns(draft: Draft) -> dict[str, Any]:
-    table, listed = draft.table, list[dict[str, Any]]()
-    for place, name in enumerate(table.columns):
-        role, decided = table.role(name), table.of(name)
-        listed.append(
-            {
-                "place": place,
-                "name": name,
-                "type": table.type(name),
-                "what": OUT if decided.left_out else role,
-                "is_unit": name == draft.unit,
-            }
-        )
-    return {"listed": listed, "types": TYPES, "roles": (*ROLES, OUT), "untyped": table.untyped}
-
-
-def _bounds(draft: Draft, sent: Mapping[str, str]) -> dict[str, Any]:
-    table, listed, columns = draft.table, list[dict[str, Any]](), list(draft.table.columns)
-    fresh = draft.reached <= STEPS.index("bounds")
-    for name in draft.asked:
-        word, decided, place = table.type(name), table.of(name), columns.index(name)
-        known = known_bounds(name, word)
-        low, high = decided.bounds or (known if fresh and known else ("", ""))
-        listed.append(
-            {
-                "place": place,
-                "name": name,
-                "kind": {"int": "number", "float": "number", "text": "text"}.get(
-                    word or "", "day" if word in ("date", "timestamp") else ""
-                ),
-                "low": sent.get(f"low{place}", low),
-                "high": sent.get(f"high{place}", high),
-                "values": sent.get(f"values{place}", "\n".join(decided.values)),
-                "known": known is not None,
-            }
-        )
-    return {
-        "numbers": [each for each in listed if each["kind"] == "number"],
-        "days": [each for each in listed if each["kind"] == "day"],
-        "texts": [each for each in listed if each["kind"] == "text"],
-    }
-
-
-def _budget(draft: Draft, datasets: list[str], sent: Mapping[str, str]) -> dict[str, Any]:
-    unit = "row" if draft.unit == "row" else "person"
-    epsilon = sent.get("epsilon", draft.epsilon)
-    chosen = sent.get("choice") or (draft.epsilon or _USUAL)
-    near, told = _published(unit)
-    return {
-        "presets": [(value, name, why, *_meaning(value, unit)) for value, name, why in _PRESETS],
-        "chosen": chosen if chosen in {value for value, *_ in _PRESETS} else "other",
-        "epsilon": "" if epsilon in {value for value, *_ in _PRESETS} else epsilon,
-        "delta": sent.get("delta", draft.delta or _DELTA),
-        "unit_word": unit,
-        "near": near,
-        "source": told,
-        "datasets": datasets,
-        "dataset": sent.get("dataset", draft.dataset or ""),
-    }
-
-
-@lru_cache(maxsize=32)
-def _meaning(epsilon: str, unit: str) -> tuple[str, int, int]:
-    """How often the cleverest attacker is right, and how many published deployments are stricter or not."""
-    where = compare(epsilon, 0, unit)
-    return percent_up(1 / (1 + math.exp(-float(epsilon)))), where.smaller, where.larger
-
-
-@lru_cache(maxsize=4)
-def _published(unit: str) -> tuple[list[tuple[str, str, str]], str]:
-    near = compare(1, 0, unit).near
-    return [(f"{one.epsilon:g}", one.name, f"{one.curator}, {one.published[:4]}") for one in near], source()
-
-
-def _look(draft: Draft, grounds: Grounds) -> dict[str, Any]:
-    text = grounds.text(draft.wanted)
-    return {
-        "text": text,
-        "seen": _digest(text),
-        "file": grounds.path.name,
-        "is_new": not grounds.path.exists(),
-        "asked": draft.asked,
-        "marks": text.count("DECIDE"),
-    }
