@@ -174,6 +174,29 @@ def test_a_form_that_is_sent_twice_is_done_once(site, dora):
 
 
 @pytest.mark.parametrize(
+    ("first", "others"),
+    [
+        ("acts/limit", [("acts/limit", "epsilon"), ("acts/limit", "reason"), ("acts/revoke", "")]),
+        ("accounts/issue", [("accounts/issue", "days"), ("accounts/issue", "name"), ("accounts/remove", "")]),
+    ],
+)
+def test_a_form_that_says_something_else_is_never_taken_for_one_that_was_done(site, dora, first, others):
+    with site.entered("sofia") as client:
+        sent = {"form": form_of(client), "dataset": "visits", "once": "one form", "reason": "the first"}
+        sent |= {"analyst": "dora", "epsilon": "2", "days": "1", "name": "dora", "sure": "yes"}
+        assert client.post(f"/watch/{first}", data=sent).status_code in (200, 303)
+        before = len(receipts(site))
+        wrong = [(act, sent | ({field: "3"} if field else {}), 409) for act, field in others]
+        wrong += [(first, sent | {"once": word}, 422) for word in ("", "w" * 101)]
+        for act, values, status in wrong:
+            answer = client.post(f"/watch/{act}", data=values)
+            assert (answer.status_code, "Nothing was done" in answer.text) == (status, True)
+        assert len(receipts(site)) == before
+        words = re.findall(r'name="once" value="(\w+)"', answer.text)
+    assert len(words) == len(set(words)) > 4  # each form has its own
+
+
+@pytest.mark.parametrize(
     ("act", "values", "told"),
     [
         ("limit", {"analyst": "dora", "epsilon": "1"}, "needs a reason"),

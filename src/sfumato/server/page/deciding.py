@@ -23,11 +23,11 @@ from sfumato.server.http.governing import Done, Figures, Governing
 from sfumato.server.page.common import Common
 from sfumato.server.page.hall import fields
 from sfumato.server.page.looks import asker
-from sfumato.server.page.once import Once
+from sfumato.server.page.once import Once, Reused
 from sfumato.server.page.standing import Standing
 from sfumato.server.page.told import Told
 
-__all__ = ["Deciding", "reason_in"]
+__all__ = ["Deciding", "reason_in", "status_of"]
 
 _MOST_SAID = 50
 _LONGEST_REASON = 2_000
@@ -104,28 +104,26 @@ class Deciding:
         if deed is None:
             raise HTTPException(404)
         values = fields(await request.body())
-        dataset, word = values.get("dataset", ""), values.get("once", "")
+        dataset = values.get("dataset", "")
         self._governing.refuse_unknown(dataset)
         try:
             reason_in(values)
             if deed.sure and values.get("sure") != "yes":
                 return self._asked(request, act, deed, values)
-            again = self._once.begin(who, word, _address(dataset))
+            again = self._once.begin(who, act, values, _address(dataset))
             if again is not None:
                 return RedirectResponse(again, 303)
-            where = await self._done(who, deed, values, dataset, word)
+            where = await self._done(who, deed, values, dataset)
         except SfumatoError as error:
             return await self._page(request, values, act=act, wrong=error)
-        self._once.done(who, word, where)
+        self._once.done(who, act, values, where)
         return RedirectResponse(where, 303)
 
-    async def _done(
-        self, who: Account, deed: _Deed, values: Mapping[str, str], dataset: str, word: str
-    ) -> str:
+    async def _done(self, who: Account, deed: _Deed, values: Mapping[str, str], dataset: str) -> str:
         try:
             done = await self._run(lambda: deed.run(who.name, values))
         except BaseException:
-            self._once.failed(who, word)
+            self._once.failed(who, values)
             raise
         numbers = [receipt.number for receipt in done.receipts]
         return _address(dataset, *((min(numbers), max(numbers)) if numbers else ()))
@@ -169,7 +167,7 @@ class Deciding:
         return self._common.looks.page(
             request,
             "watch_acts.html",
-            200 if wrong is None else STATUS.get(wrong.code, 500),
+            status_of(wrong),
             tab="/watch/acts",
             datasets=names,
             dataset=dataset,
@@ -177,7 +175,7 @@ class Deciding:
             act=act,
             wrong="" if wrong is None else str(wrong),
             values=values if act else {"analyst": values.get("analyst", "")},
-            once=self._once.word(),
+            once=self._once.word,
             **await self._run(work),
         )
 
@@ -221,6 +219,13 @@ def reason_in(values: Mapping[str, str]) -> str:
     if not reason or len(reason) > _LONGEST_REASON:
         raise InvalidParameter("A steward's act needs a reason: say in a sentence why.")
     return reason
+
+
+def status_of(wrong: SfumatoError | None) -> int:
+    """Of the page that shows forms again, with what was wrong."""
+    if wrong is None:
+        return 200
+    return 409 if isinstance(wrong, Reused) else STATUS.get(wrong.code, 500)
 
 
 def _figures(values: Mapping[str, str]) -> Figures:

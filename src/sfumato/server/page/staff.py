@@ -14,10 +14,9 @@ from starlette.responses import RedirectResponse, Response
 
 from sfumato.errors import InvalidParameter, SfumatoError
 from sfumato.server.access import Act, Role
-from sfumato.server.http.failures import STATUS
 from sfumato.server.http.staffing import LONGEST, Staffing
 from sfumato.server.page.common import Common
-from sfumato.server.page.deciding import reason_in
+from sfumato.server.page.deciding import reason_in, status_of
 from sfumato.server.page.hall import fields
 from sfumato.server.page.looks import asker
 from sfumato.server.page.once import Once
@@ -67,23 +66,22 @@ class Staff:
         if act not in self._deeds:
             raise HTTPException(404)
         values = fields(await request.body())
-        word = values.get("once", "")
         try:
             reason_in(values)
             if act in _SURE and values.get("sure") != "yes":
                 return self._asked(request, act, values)
-            again = self._once.begin(who, word, _WHERE)
+            again = self._once.begin(who, act, values, _WHERE)
             if again is not None:
                 return RedirectResponse(again, 303)
             try:
                 token, number = await self._run(lambda: self._acted(act, who.name, values))
             except BaseException:
-                self._once.failed(who, word)
+                self._once.failed(who, values)
                 raise
         except SfumatoError as error:
             return await self._page(request, values=values, act=act, wrong=error)
         where = f"{_WHERE}?{urlencode({'done': number})}" if number else _WHERE
-        self._once.done(who, word, where)
+        self._once.done(who, act, values, where)
         if token:
             return self._common.looks.page(
                 request, "watch_token.html", tab=_WHERE, token=token, person=values.get("name", "")
@@ -138,14 +136,14 @@ class Staff:
         return self._common.looks.page(
             request,
             "watch_accounts.html",
-            200 if wrong is None else STATUS.get(wrong.code, 500),
+            status_of(wrong),
             tab=_WHERE,
             people=people,
             told=told,
             act=act,
             wrong="" if wrong is None else str(wrong),
             values=values or {},
-            once=self._once.word(),
+            once=self._once.word,
             longest=LONGEST,
         )
 
