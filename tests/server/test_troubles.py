@@ -26,10 +26,14 @@ from sfumato.server.access import Account, Role
 from sfumato.server.http.app import make_app
 from sfumato.server.log import Log
 from sfumato.server.page.app import _Failures
+from sfumato.server.page.ask import Ask
+from sfumato.server.page.common import Common
+from sfumato.server.page.feel import Feel
 from sfumato.server.page.looks import Looks
+from sfumato.server.page.quoting import Asked, quoted
 from sfumato.server.wire import Front
 from sfumato.server.wire.sqlstates import STATES
-from sfumato.session import Query
+from sfumato.session import Query, Session
 from wire_bytes import Anyone, answers, executed, message, parsed, started, talk, text
 
 WHERE = "/srv/vault/visits.parquet of db7.internal"
@@ -41,6 +45,9 @@ FOREIGN = [
     RecursionError, TimeoutError, AssertionError, duckdb.IOException, psycopg.OperationalError,
 ]  # fmt: skip
 FEW = [errors.QueryRefused, errors.SourceUnusable, errors.ServerUnreachable, ConnectionRefusedError]
+
+
+LOOKS = Looks()
 
 
 def made(kind: type[Exception]) -> Exception:
@@ -189,6 +196,44 @@ def test_on_the_page(logged, kind, role):
     found = Client(entered)("GET", "/", None)
     assert found.status_code >= 400
     assert_told(kind, role or Role.ANALYST, html.unescape(found.text), logged)
+
+
+async def _at_once(work):
+    return work()
+
+
+@pytest.mark.parametrize("role", [Role.ANALYST, Role.STEWARD])
+@pytest.mark.parametrize("act", ["quote", "release", "feel"])
+@pytest.mark.parametrize(
+    "kind", [errors.QueryRefused, *(kind for kind in OURS if kind.code in troubles.WITHHELD)]
+)
+def test_where_the_page_shows_an_error_beside_the_question(
+    place, broken, monkeypatch, logged, kind, act, role
+):
+    app = FastAPI()
+    common = Common(place, None, _at_once, LOOKS, None)
+    _Failures(common.looks).add_to(app)
+    Ask(common).add_to(app)
+    Feel(common).add_to(app)
+
+    async def entered(scope, receive, send):
+        scope["state"] = {"asker": Account("ada", role)}
+        await app(scope, receive, send)
+
+    sent = {"sql": SQL, "epsilon": "0.1"}
+    if act == "release":
+        sent["seen"] = quoted(place.session("ada"), Asked(**sent)).seen
+        broken(kind)
+    else:
+
+        def fails(*_, **__):
+            raise made(kind)
+
+        monkeypatch.setattr(Session, "sql", fails)
+    path = "/feel" if act == "feel" else f"/ask/{act}"
+    found = Client(entered)("POST", path, None, data=sent, headers={"X-Form": "x"})
+    assert found.status_code >= 400 or act == "quote"
+    assert_told(kind, role, html.unescape(found.text), logged)
 
 
 class _Login(Anyone):

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 
 from sfumato.errors import SfumatoError
 from sfumato.random import token
+from sfumato.server.access import Account, Act
 
-__all__ = ["TOLD", "WITHHELD", "hidden", "is_told", "kept", "note"]
+__all__ = ["TOLD", "WITHHELD", "hidden", "is_told", "kept", "note", "said"]
 
 _LOG = logging.getLogger("sfumato.server")
 _KEY, _DIGITS = "_sfumato_trouble", 12
@@ -66,6 +67,11 @@ def hidden(error: BaseException) -> str:
         f"Something is wrong at the server: tell the steward trouble {note(error)}; what was charged stays "
         "charged."
     )
+
+
+def said(error: BaseException, who: Account) -> str:
+    """What somebody is told of an error: its own sentence where it is for them, else the one with an id."""
+    return str(error) if is_told(error, steward=who.may(Act.GOVERN)) else hidden(error)
 
 
 def note(error: BaseException) -> str:

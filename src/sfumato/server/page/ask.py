@@ -28,6 +28,7 @@ from sfumato.server.page.looks import asker, is_part
 from sfumato.server.page.past import last_of
 from sfumato.server.page.quoting import CONFIDENCES, Asked, Quoted, Refused, quoted
 from sfumato.server.page.rest import Rest, price_of_receipt
+from sfumato.server.troubles import said
 from sfumato.session import Session
 from sfumato.sql.read.scalars import callable_names
 
@@ -136,7 +137,7 @@ class Ask:
         try:
             paid = await self._once((who.name, word, found.seen) if word else None, pay)
         except SfumatoError as error:
-            refused = Refused(str(error), "", (), STATUS.get(error.code, 500))
+            refused = Refused(said(error, who), "", (), STATUS.get(error.code, 500))
             return await self._shown(request, asked, refused)
         terms = {"confidence": asked.confidence} | ({"again": "yes"} if paid.free else {})
         if not paid.worded and len(asked.sql) <= _LONGEST_LINK:

@@ -18,6 +18,7 @@ from sfumato.server.http.bodies import Question
 from sfumato.server.page.past import last_of
 from sfumato.server.page.repairs import Repair, repairs_of
 from sfumato.server.page.rest import Rest, counted, how_many, price_of_loss, price_of_receipt
+from sfumato.server.troubles import is_told
 from sfumato.session import Session
 from sfumato.session.standing import ON_RECORD
 
@@ -213,6 +214,9 @@ def quoted(session: Session, asked: Asked) -> Quoted | Refused:
 
     Privacy:
         No row is read and nothing is spent: it is what `Query.quote` gives, with prices to choose from.
+
+    Raises:
+        SfumatoError: if its sentence is for stewards alone.
     """
     if not asked.sql.strip():
         return Refused("Write a question, or take one of the examples.", "", (), 200)
@@ -223,6 +227,8 @@ def quoted(session: Session, asked: Asked) -> Quoted | Refused:
             error.reason, error.fix, _mended(session, asked, error), prices=_priced(session, asked)
         )
     except SfumatoError as error:
+        if not is_told(error, steward=False):
+            raise
         return Refused(str(error), "", prices=_priced(session, asked))
 
 
