@@ -1,9 +1,14 @@
 """Refusals as buttons: what the advice says is done to the text, and offered only where it helps."""
 
+import ast
 import datetime
+import inspect
+from re import _constants, _parser
 
 import pytest
 
+from sfumato.errors import QueryRefused
+from sfumato.server.page import repairs
 from sfumato.server.page.quoting import Asked, Quoted, Refused, quoted
 from sfumato.session.vault import Vault
 
@@ -87,6 +92,84 @@ def test_no_repair_is_offered_where_none_helps(session, sql):
     found = quoted(session, Asked(sql, "0.1"))
     assert isinstance(found, Refused)
     assert found.repairs == ()
+
+
+def patterns():
+    """Each pattern of the repairs, with a letter where it takes something in."""
+    for node in ast.walk(ast.parse(inspect.getsource(repairs))):
+        if not isinstance(node, ast.Call) or getattr(node.func, "value", None) is None:
+            continue
+        if (
+            isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "re"
+            and node.func.attr != "escape"
+        ):
+            first = node.args[0]
+            if isinstance(first, ast.Name):
+                yield getattr(repairs, first.id)
+            elif isinstance(first, ast.JoinedStr):
+                yield "".join(part.value if isinstance(part, ast.Constant) else "x" for part in first.values)
+            else:
+                yield first.value
+
+
+def begins_with_a_run(parts):
+    """Whether a pattern may begin with as many characters as there are."""
+    for kind, what in parts:
+        if kind in (_constants.MAX_REPEAT, _constants.MIN_REPEAT):
+            least, most, inner = what
+            if most is _constants.MAXREPEAT:
+                return True
+            if begins_with_a_run(inner):
+                return True
+            if least == 0:
+                continue
+        if kind is _constants.SUBPATTERN:
+            return begins_with_a_run(what[-1])
+        if kind is _constants.BRANCH:
+            return any(begins_with_a_run(branch) for branch in what[1])
+        return False
+    return False
+
+
+def test_no_pattern_looks_for_the_end_of_a_run_from_each_of_its_places():
+    found = list(patterns())
+    assert len(found) > 30
+    assert [pattern for pattern in found if begins_with_a_run(_parser.parse(pattern))] == []
+
+
+@pytest.mark.parametrize("run", [" ", "\n", "'", '"', "(", ")", ",", "=", ".", "a", "a.", "''", " = ", "IN "])
+def test_a_long_question_is_not_mended(monkeypatch, run):
+    monkeypatch.setattr(repairs, "_candidates", lambda *_: pytest.fail("Its text was looked through."))
+    error = QueryRefused("age = NULL is never true.", "Write age IS NULL.")
+    assert repairs.repairs_of(error, N + run * 2_000, lambda _: True) == ()
+
+
+def test_a_few_mends_are_tried_at_most(monkeypatch):
+    many = [(str(number), f"{N} {number}") for number in range(100)]
+    monkeypatch.setattr(repairs, "_candidates", lambda *_: iter(many))
+    tried = []
+    assert repairs.repairs_of(QueryRefused("x", "y"), N, tried.append) == ()
+    assert len(tried) < 20
+
+
+@pytest.mark.parametrize("blank", [" " * 300, "\n" * 300, "\t \n" * 100])
+@pytest.mark.parametrize(
+    ("sql", "mended"),
+    [
+        (f"{N} WHERE age~= NULL", f"{N} WHERE age IS NULL"),
+        (f"{N} WHERE age~<>~NULL", f"{N} WHERE age IS NOT NULL"),
+        ("SELECT city, COUNT(*) FROM visits~GROUP~city", "SELECT city, COUNT(*) FROM visits~GROUP BY city"),
+        (f"{N}~FOR~UPDATE", N),
+        (
+            "SELECT city, COUNT(*) AS n FROM visits~ORDER BY n",
+            "SELECT city, COUNT(*) AS n FROM visits\nGROUP BY city~ORDER BY n",
+        ),
+    ],
+)
+def test_runs_of_blanks_are_no_hindrance(session, sql, mended, blank):
+    found = quoted(session, Asked(sql.replace("~", blank), "0.1"))
+    assert found.repairs[0].sql == mended.replace("~", blank)
 
 
 @pytest.mark.parametrize(

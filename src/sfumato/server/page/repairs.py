@@ -2,6 +2,9 @@
 
 The advice is a sentence. Where it names what to write, the question is written so and offered; a repair is
 shown only if the mended question is no longer refused for the same reason.
+
+Questions are strangers' text: no pattern here begins with a run of any length, or it would look for its end
+from each place of that run; and long questions are not mended.
 """
 
 from __future__ import annotations
@@ -10,17 +13,19 @@ import datetime
 import difflib
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import QueryRefused
 
 __all__ = ["Repair", "repairs_of"]
 
-_MOST, _LABEL = 3, 60
+_MOST, _LABEL, _TRIES = 3, 60, 12
+_LONGEST = 2_000
 _QUOTED = re.compile(r"('(?:[^']|'')*')")
 _NAME = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _SIGNS = {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"'}
-_AFTER_GROUPS = r"(?i)\s+(?=HAVING\b|QUALIFY\b|ORDER\s+BY\b|LIMIT\b)"
+_AFTER_GROUPS = r"(?i)(?<!\s)\s+(?=HAVING\b|QUALIFY\b|ORDER\s+BY\b|LIMIT\b)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class Repair:
 
 
 def repairs_of(error: QueryRefused, sql: str, helps: Callable[[str], bool]) -> tuple[Repair, ...]:
-    """What the advice of a refusal says, done to the question.
+    """What the advice of a refusal says, done to the question; nothing where that is long.
 
     Args:
         error: The refusal.
@@ -45,7 +50,9 @@ def repairs_of(error: QueryRefused, sql: str, helps: Callable[[str], bool]) -> t
         helps: Whether a mended question is better off.
     """
     found: dict[str, Repair] = {}
-    for label, text in _candidates(error, sql):
+    if len(sql) > _LONGEST:
+        return ()
+    for label, text in islice(_candidates(error, sql), _TRIES):
         if text.strip() != sql.strip() and text not in found and helps(text):
             found[text] = Repair(label, text)
         if len(found) == _MOST:
@@ -151,24 +158,32 @@ def _signs(reason: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
     if found and plain:
         yield f"Write {plain[1]}", _outside(sql, lambda part: part.replace(found[1], plain[1]))
     if plain and plain[1] in (">=", "<="):
-        turned = {">=": r"=\s*>", "<=": r"=\s*<"}[plain[1]]
-        yield f"Write {plain[1]}", _outside(sql, lambda part: re.sub(turned, plain[1], part))
+        yield (
+            f"Write {plain[1]}",
+            _outside(sql, lambda part: re.sub(rf"=\s*{plain[1][0]}", plain[1], part)),
+        )
     if "IS NULL" in fix:
-        text = re.sub(r"(?i)\s*(?:<>|!=)\s*NULL\b", " IS NOT NULL", sql)
-        yield "Write IS NULL", re.sub(r"(?i)\s*=\s*NULL\b", " IS NULL", text)
+        text = re.sub(r"(?i)(?<!\s)\s*(?:<>|!=)\s*NULL\b", " IS NOT NULL", sql)
+        yield "Write IS NULL", re.sub(r"(?i)(?<!\s)\s*=\s*NULL\b", " IS NULL", text)
 
 
 def _small(reason: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
     """Advice that is followed to the letter."""
     if found := re.match(r"Write (GROUP|ORDER) BY\.", fix):
-        yield f"Write {found[1]} BY", re.sub(rf"(?i)\b{found[1]}\s+(?!BY\b)", f"{found[1]} BY ", sql, count=1)
+        yield (
+            f"Write {found[1]} BY",
+            re.sub(rf"(?i)\b{found[1]}\s+(?!\s|BY\b)", f"{found[1]} BY ", sql, count=1),
+        )
     if fix == "Write SELECT.":
         yield "Write SELECT", re.sub(r"^\s*\S+", "SELECT", sql, count=1)
     if found := re.match(r"Write (IN \(.+\))\.", fix):
         value = r"(?:'(?:[^']|'')*'|[\d.]+)"
         yield f"Write {found[1]}", re.sub(rf"(?i)\bIN\s+{value}(?:\s*,\s*{value})*", found[1], sql, count=1)
     if "have no schema" in reason and (found := re.match(r"Write (.+)\.$", fix)):
-        yield f"Write {found[1]}", re.sub(rf'(?:[\w"]+\.)+"?{re.escape(found[1])}"?', found[1], sql)
+        yield (
+            f"Write {found[1]}",
+            re.sub(rf'(?<![\w".])(?:[\w"]+\.)+"?{re.escape(found[1])}"?', found[1], sql),
+        )
     if found := re.match(r"'(.+)' could be ", reason):
         new = re.match(r"Write (.+)\.$", fix)
         if new:
@@ -178,7 +193,7 @@ def _small(reason: str, fix: str, sql: str) -> Iterator[tuple[str, str]]:
         name = reason.split()[0]
         yield f"Write {today}", re.sub(rf"(?i)\b{re.escape(name)}\b(\s*\(\s*\))?", today, sql)
     if fix.startswith(("Leave it out", "Leave INTO out")):
-        yield "Leave it out", re.sub(r"(?is)\s+(?:FOR\s+UPDATE|INTO\s+\w+)\b", "", sql)
+        yield "Leave it out", re.sub(r"(?is)(?<!\s)\s+(?:FOR\s+UPDATE|INTO\s+\w+)\b", "", sql)
     if fix == "A parenthesis is not closed.":
         head, rest = _select(sql)
         if rest:
