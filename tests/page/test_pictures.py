@@ -7,9 +7,11 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
+from sfumato.server.page import answered, charts
 from sfumato.server.page.charts import chart_of, drawable
 from sfumato.server.page.downloads import file_of, harmless, kinds
 from sfumato.server.page.past import leaf_of
+from sfumato.session import shown
 
 BAD = "<script>alert(1)</script>"
 
@@ -44,6 +46,39 @@ def test_several_columns_are_drawn_one_at_a_time(session):
     release = released(session, "SELECT city, COUNT(*) AS n, AVG(cost) AS mean FROM visits GROUP BY city")
     assert drawable(release) == ["n", "mean"]
     assert "mean by city" in chart_of(release, "mean", "0.95").picture
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind"),
+    [
+        ("FLOOR(cost) AS part", "line"),
+        ("FLOOR(cost / 2) * 2 AS part", "line"),
+        ("city, FLOOR(cost) AS part", "bars"),
+    ],
+)
+def test_pictures_and_tables_of_many_rows_are_bounded(session, monkeypatch, keys, kind):
+    names = ", ".join(str(place + 1) for place in range(keys.count(",") + 1))
+    release = released(session, f"SELECT {keys}, COUNT(*) AS n FROM visits GROUP BY {names}")
+    written = []
+    monkeypatch.setattr(shown, "with_bar", lambda *pair: written.append(pair) or "1 ± 1")
+    found = answered._shown(session, release.receipt.number, "0.95", "", "")
+    assert found.rows == release.table.num_rows > 1_000
+    assert len(written) == 400
+    assert {len(column.cells) for table in found.tables for column in table} == {400}
+    assert found.chart.kind == kind
+    assert len(found.chart.picture) < 60_000
+    assert ("the files have all" in found.chart.note) == (kind == "line")
+    assert not found.printed
+
+
+def test_many_bins_are_a_line_through_some_of_them():
+    labels = [(float(place), place + 1.0) for place in range(1_000)]
+    values = [float(place % 7) for place in range(1_000)]
+    points = charts._Points(labels, values, values, values)
+    assert charts._kind(["a_from", "a_to"], points) == "line"
+    assert points.every == 3
+    marks = charts._line(points, "n", "a", "n").count("L")
+    assert marks < 4 * 334
 
 
 def test_a_picture_of_the_greatest_says_that_they_look_greater_than_they_are(session):

@@ -339,10 +339,11 @@ class Release(NotAList):
         """What each column estimates, in one phrase; keys estimate nothing."""
         return self.quote.estimands
 
-    def shown(self, confidence: Rational = _CONFIDENCE) -> Shown:
-        """The columns as text, with heads, bars and what is known of all rows."""
+    def shown(self, confidence: Rational = _CONFIDENCE, *, most: int | None = None) -> Shown:
+        """The columns as text, with heads, bars and what is known of all rows; so many rows at most."""
         limits = self.quote.measured.unit.column is not None
-        return Shown(self.table, self._estimates, self.estimands, confidence, self._intervals.within, limits)
+        within = self._intervals.within
+        return Shown(self.table, self._estimates, self.estimands, confidence, within, limits, most)
 
     def _footer(self) -> str:
         often = self.nothing or f"{self.shown().holds}."

@@ -30,6 +30,7 @@ class Shown:
         confidence: That of bars and bounds.
         within: For which tables bounds hold that rest on a profile.
         limits: Whether units are held within limits; else what is measured inside of its extremes is cut.
+        most: How many rows are told, from the first; None: all.
     """
 
     table: pa.Table
@@ -38,6 +39,7 @@ class Shown:
     confidence: Rational
     within: str = ""
     limits: bool = True
+    most: int | None = None
 
     @property
     def columns(self) -> dict[str, list[str]]:
@@ -88,15 +90,16 @@ class Shown:
     def _columns(self, names: Sequence[str]) -> dict[str, list[str]]:
         columns: dict[str, list[str]] = {}
         for name in names:
-            values = self.table[name].to_pylist()
+            values = self.table[name][: self.most].to_pylist()
             if name not in self.estimates.intervals:
                 columns[name] = [_key(value) for value in values]
                 continue
-            halves = self.estimates.half_width(name, self.confidence).tolist()
+            halves = self.estimates.half_width(name, self.confidence)[: self.most].tolist()
             bars = zip(values, halves, strict=True)
             columns[self.head(name)] = [with_bar(*pair) for pair in bars]
             if self.bounded(name):
-                low, high = (end.tolist() for end in self.estimates.covering(name, self.confidence))
+                ends = self.estimates.covering(name, self.confidence)
+                low, high = (end[: self.most].tolist() for end in ends)
                 cells = zip(low, high, values, halves, strict=True)
                 columns[f"{name}, {self.estimates.whole(name)}"] = [between(*cell) for cell in cells]
         return columns

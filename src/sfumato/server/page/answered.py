@@ -27,7 +27,7 @@ from sfumato.session import Release, Session
 
 __all__ = ["Answered"]
 
-_ROWS = 400
+_ROWS, _PRINTED = 400, 1_000
 Number = Annotated[int, Path(ge=1, le=2**62)]
 Column = Annotated[str, Query(max_length=300)]
 Words = Annotated[str, Query(max_length=10_000)]
@@ -49,6 +49,7 @@ class _Shown:
         release: The answer.
         chart: Its picture.
         columns: What can be drawn.
+        printed: Whether a picture can be taken away.
         column: What is.
         holds: What error bars promise.
         definitions: What each column estimates.
@@ -66,6 +67,7 @@ class _Shown:
     figure: str = ""
     chart: Chart | None = None
     columns: tuple[str, ...] = ()
+    printed: bool = False
     column: str = ""
     holds: str = ""
     definitions: tuple[tuple[str, str], ...] = ()
@@ -110,7 +112,7 @@ class Answered:
             confidence=often,
             confidences=CONFIDENCES,
             again=again == "yes",
-            kinds=kinds() if found.columns else [kind for kind in kinds() if kind != "png"],
+            kinds=[kind for kind in kinds() if kind != "png" or found.printed],
             terms=urlencode({name: value for name, value in terms.items() if value}),
             sql=sql,
             most=_ROWS,
@@ -138,7 +140,7 @@ class Answered:
             if isinstance(release, str):
                 raise HTTPException(404)
             drawn = column if column in drawable(release) else None
-            if kind == "png" and not drawable(release):
+            if kind == "png" and not _is_printed(release):
                 raise HTTPException(404)
             balance = session.balance(receipt.dataset, window=receipt.windows)
             made = file_of(release, kind, balance=balance, confidence=often, column=drawn)
@@ -167,12 +169,10 @@ def _shown(session: Session, number: int, confidence: str, column: str, sql: str
     rest = Rest(balance, price_of_receipt(receipt))
     if isinstance(release, str):
         return _Shown(receipt, own, _paid(receipt), rest, wrong=release)
-    seen, columns = release.shown(confidence), drawable(release)
+    seen, columns = release.shown(confidence, most=_ROWS), drawable(release)
     drawn = column if column in columns else (columns[0] if columns else "")
     rows = release.table.num_rows
-    tables = tuple(
-        cells_of({head: cells[:_ROWS] for head, cells in listed.items()}) for listed in seen.tables
-    )
+    tables = tuple(cells_of(listed) for listed in seen.tables)
     one = rows == 1 and len(columns) == 1
     return _Shown(
         receipt,
@@ -185,10 +185,16 @@ def _shown(session: Session, number: int, confidence: str, column: str, sql: str
         figure=seen.columns[seen.head(columns[0])][0] if one else "",
         chart=chart_of(release, drawn, confidence) if drawn else None,
         columns=tuple(columns),
+        printed=_is_printed(release),
         column=drawn,
         holds=seen.holds,
         definitions=tuple(seen.definitions.items()),
     )
+
+
+def _is_printed(release: Release) -> bool:
+    """Whether there is something to draw, and not more than a picture holds."""
+    return release.table.num_rows <= _PRINTED and bool(drawable(release))
 
 
 def _paid(receipt: Receipt) -> str:

@@ -19,7 +19,7 @@ from sfumato.session import Release
 
 __all__ = ["Chart", "chart_of", "drawable"]
 
-_MOST_BARS = 40
+_MOST_BARS, _MOST_POINTS = 40, 400
 _MOST_LABELS = 8
 _ROW, _LABELS, _WIDE, _FIGURES = 26, 190, 720, 96
 
@@ -52,6 +52,11 @@ class _Points:
         return _Points(
             *([part[place] for place in places] for part in (self.labels, self.values, self.lows, self.highs))
         )
+
+    @property
+    def every(self) -> int:
+        """Of how many one is drawn, so that a picture holds them; chosen by place, never by value."""
+        return -(-len(self.values) // _MOST_POINTS) or 1
 
 
 def drawable(release: Release) -> list[str]:
@@ -86,7 +91,8 @@ def chart_of(release: Release, column: str, confidence: Rational) -> Chart | Non
         return Chart(
             kind,
             _line(points, title, keys[0], column),
-            f"The line joins released values; the band holds {often} of the time, at each place.",
+            f"The line joins released values; the band holds {often} of the time, at each place."
+            f"{_thinned(points)}",
         )
     if kind == "histogram":
         return Chart(
@@ -146,14 +152,14 @@ def _is_number(value: object) -> bool:
 def _kind(keys: list[str], points: _Points) -> Literal["bars", "line", "histogram"]:
     labels = points.labels
     if all(isinstance(label, tuple) for label in labels):
-        return "histogram"
+        return "histogram" if points.every == 1 else "line"
     if len(keys) != 1:
         return "bars"
     if all(isinstance(label, datetime.date) for label in labels):
         return "line"
     if not all(_is_number(label) for label in labels):
         return "bars"
-    return "histogram" if _step(labels) != 1 else "line"
+    return "histogram" if points.every == 1 and _step(labels) != 1 else "line"
 
 
 def _step(labels: Sequence[float]) -> float:
@@ -179,7 +185,13 @@ def _range(points: _Points) -> tuple[float, float]:
     return (low, high) if high > low else (low, low + 1)
 
 
+def _thinned(points: _Points) -> str:
+    return "" if points.every == 1 else f" One of {points.every} is drawn: the files have all."
+
+
 def _place(label: Any) -> float:
+    if isinstance(label, tuple):
+        return float(label[0])
     if isinstance(label, datetime.datetime):
         return label.timestamp()
     return float(label.toordinal()) if isinstance(label, datetime.date) else float(label)
@@ -187,7 +199,7 @@ def _place(label: Any) -> float:
 
 def _line(points: _Points, title: str, across: str, upwards: str) -> Markup:
     points = points.in_order(
-        sorted(range(len(points.values)), key=lambda place: _place(points.labels[place]))
+        sorted(range(len(points.values)), key=lambda place: _place(points.labels[place]))[:: points.every]
     )
     places = [_place(label) for label in points.labels]
     frame = Frame(title, (places[0], places[-1]), _range(points), across=across, upwards=upwards)
