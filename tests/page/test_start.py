@@ -387,20 +387,51 @@ def test_what_cannot_be_is_told_on_its_own_screen(steward, folder):
     assert "told" not in (folder / "sfumato.toml").read_text()
 
 
+def seen_at(client, step):
+    return re.search(r'name="seen" value="(\w+)"', client.get(f"/start/{step}").text)[1]
+
+
+def made(client, name, form, epsilon):
+    """Registers a table, and gives what its first answer is released with."""
+    sent(client, f"{name}.csv", CSV)
+    for step in STEPS[:-1]:
+        fields = {"unit": "row", "name": name, "choice": "other", "epsilon": epsilon, "delta": "0"}
+        client.post(f"/start/{step}", data={"form": form, **fields})
+    client.post("/start/look", data={"form": form, "seen": seen_at(client, "look")})
+    return seen_at(client, "done")
+
+
 def test_pressed_twice_it_is_registered_once(steward, folder):
     form = form_of(steward)
     sent(steward, "twice.csv", CSV)
     for step in STEPS[:-1]:
         fields = {"unit": "row", "name": "twice", "choice": "1", "delta": "0"}
         steward.post(f"/start/{step}", data={"form": form, **fields})
-    seen = re.search(r'name="seen" value="(\w+)"', steward.get("/start/look").text)[1]
+    seen = seen_at(steward, "look")
     for _ in range(2):
         answer = steward.post("/start/look", data={"form": form, "seen": seen})
         assert answer.headers["location"] == "/start/done"
     assert (folder / "sfumato.toml").read_text().count("[tables.twice]") == 1
-    first = steward.post("/start/answer", data={"form": form}).text
-    again = steward.post("/start/answer", data={"form": form}).text
+    paid = {"form": form, "seen": seen_at(steward, "done")}
+    first, again = (steward.post("/start/answer", data=paid).text for _ in range(2))
     assert "It cost epsilon 0.1" in first
     assert "it cost nothing" in again
     numbers = r"([\d,]+) <span class=\"soft\">±"
     assert re.search(numbers, first)[1] == re.search(numbers, again)[1]
+
+
+def test_nothing_is_paid_but_what_was_seen(steward, begun):
+    form = form_of(steward)
+    one = made(steward, "seen_one", form, "1")
+    other = made(steward, "seen_other", form, "5")  # in another tab
+    with begun.api("steward") as api:
+        for seen in (one, "", "0" * 64):
+            answer = steward.post("/start/answer", data={"form": form, "seen": seen})
+            assert (answer.status_code, "Nothing was paid" in answer.text) == (409, True)
+        raised = {"epsilon": "9", "delta": "0", "reason": "a test"}
+        api.put("/api/datasets/seen_other/budget", json=raised).raise_for_status()
+        assert steward.post("/start/answer", data={"form": form, "seen": other}).status_code == 409
+        for name in ("seen_one", "seen_other"):
+            assert api.get(f"/api/datasets/{name}/balance").json()["debits"] == 0
+    now = {"form": form, "seen": seen_at(steward, "done")}
+    assert "It cost epsilon 0.9" in steward.post("/start/answer", data=now).text

@@ -19,6 +19,7 @@ from sfumato.ledger.names import alike
 from sfumato.schema import column_from_dict
 from sfumato.schema.classify import ROLES, Role
 from sfumato.server.grounds import Grounds, Wanted
+from sfumato.server.http.bodies import Question
 
 __all__ = ["OUT", "STEPS", "TYPES", "Draft", "Drafts"]
 
@@ -47,7 +48,8 @@ class Draft:
         dataset: Whose budget it draws on instead of one of its own.
         reached: How many screens were passed.
         registered: Whether it is in the catalog.
-        turn: One at a time registers it.
+        paid: First questions that were paid, by what was seen of them before.
+        turn: One at a time registers it, or pays.
     """
 
     file: Path
@@ -60,6 +62,7 @@ class Draft:
     dataset: str | None = None
     reached: int = 1
     registered: bool = False
+    paid: dict[str, Question] = field(default_factory=dict)
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
@@ -12,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from sfumato.errors import InvalidParameter, SfumatoError
+from sfumato.plan.prices.quote import Quote
 from sfumato.render import plain_json
 from sfumato.schema import Enum, PrivateTable
 from sfumato.server.access import Account, Act, Role, Witness
@@ -30,6 +33,10 @@ __all__ = ["Started"]
 _SHARE = Fraction(1, 10)  # of the budget, for a first answer
 _SHARE_OF_PEOPLE = Fraction(1, 5)  # where a part of it buys the profile, once for all
 _MOST_ROWS, _DAYS = 50, 90
+
+
+class _Changed(InvalidParameter):
+    """What would be paid is not what was shown."""
 
 
 class Started:
@@ -57,13 +64,22 @@ class Started:
         return await self._shown(request)
 
     async def answer(self, request: Request) -> Response:
-        """The private answer, paid once: the same again is on record, and free."""
+        """The private answer, paid once, of what was looked at: the same again is on record, and free."""
         who, table = self._mine(request)
         who.needs(Act.SPEND)
+        draft, seen = self._drafts.of(who.name), fields(await request.body()).get("seen", "")
+        assert draft is not None
 
         def work() -> dict[str, Any]:
-            question = _question(table, self._budget(table))
-            given = released(self._common.house, question, who.name)
+            with draft.turn:
+                question = draft.paid.get(seen)
+                if question is None:
+                    question = _question(table, self._budget(table))
+                    quote = self._common.house.session(who.name).sql(question.sql).quote(**question.terms())
+                    if not hmac.compare_digest(_digest(table, question, quote), seen):
+                        raise _Changed("Nothing was paid: the table or its price is not what you saw.")
+                given = released(self._common.house, question, who.name)
+                draft.paid[seen] = question
             cells = cells_of(given.release, question.confidence)
             names = list(cells.values)
             count = given.release.table.num_rows
@@ -83,6 +99,8 @@ class Started:
 
         try:
             found = await self._common.run(work)
+        except _Changed as error:
+            return await self._shown(request, str(error), 409)
         except SfumatoError as error:
             return await self._shown(request, str(error), STATUS.get(error.code, 422))
         return await self._shown(request, answer=found)
@@ -149,6 +167,7 @@ class Started:
             told = [(one["name"], one["told"]) for one in quote.to_dict()["columns"] if one["error"] != 0]
             return {
                 "sql": question.sql,
+                "seen": _digest(table, question, quote),
                 "price": float(quote.epsilon + quote.first),
                 "first": float(quote.first),
                 "budget": float(budget),
@@ -185,6 +204,12 @@ def _question(table: PrivateTable, budget: Fraction) -> Question:
         text = f"SELECT {key}, COUNT(*) AS rows_in_group FROM {_name(table.name)} GROUP BY {key}"
     price = budget * share
     return Question.model_validate({"sql": text, "epsilon": str(price)})
+
+
+def _digest(table: PrivateTable, question: Question, quote: Quote) -> str:
+    """What somebody saw before they pay: the table, the question, and its whole price."""
+    seen = (table.name, table.dataset, question.sql, quote.epsilon, quote.first, quote.delta)
+    return hashlib.sha256("\0".join(map(str, seen)).encode()).hexdigest()
 
 
 def _name(text: str) -> str:
