@@ -1,10 +1,19 @@
 """Cards and dossiers for reviewers, and releases as pages: who sees what, and what a page may hold."""
 
+import asyncio
 import re
 
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+
+from served import house, started
+from sfumato.server.access import Account, Accounts, Role
+from sfumato.server.doors import http_front
+from sfumato.server.page import show
+from sfumato.server.page.common import Common
+from sfumato.server.page.looks import Looks
+from sfumato.server.ways import Ways
 
 EVIL = '<script>alert("x")</script>'
 NAME = EVIL.replace('"', "")  # of a column
@@ -15,6 +24,8 @@ PLACES = (
     "/show/releases/{number}",
     "/public/{number}",
 )
+
+WATCHED = ("/watch/ledger", "/watch/spent?dataset=visits", "/watch/acts", "/watch/accounts")
 
 
 def form_of(client):
@@ -35,10 +46,10 @@ def number(site):
 @pytest.fixture
 def published(site, number):
     with site.entered("sofia") as client:
-        sent = {"form": form_of(client), "title": f"Wards {EVIL}"}
+        sent = {"form": form_of(client), "title": f"Wards {EVIL}", "reason": "a test"}
         assert client.post(f"/show/releases/{number}/publish", data=sent).status_code == 303
         yield number
-        client.post(f"/show/releases/{number}/withdraw", data={"form": form_of(client)})
+        client.post(f"/show/releases/{number}/withdraw", data=sent)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -85,12 +96,14 @@ def test_a_release_is_saved_as_one_file_that_needs_nothing_else(visit, number, b
 def test_what_a_steward_publishes_anybody_may_see_until_it_is_withdrawn(site, number, visit):
     page = visit("sofia", f"/show/releases/{number}")
     page.fill("#title", f"Wards {EVIL}")
+    page.get_by_label("Reason").fill("the report is out")
     page.get_by_role("button", name="Publish").click()
     page.get_by_role("link", name="the public page").wait_for()
     stranger = visit(None, f"/public/{number}")
     assert stranger.inner_text("h1") == f"Wards {EVIL}"
     assert stranger.locator("h1").evaluate("it => getComputedStyle(it).borderBottomStyle") == "solid"
     assert "Wards" in visit("ada", "/show").inner_text("main")
+    page.get_by_label("Reason").fill("a figure was wrong")
     page.get_by_role("button", name="Withdraw it").click()
     page.get_by_role("button", name="Publish").wait_for()
     with httpx.Client(base_url=site.address) as client:
@@ -125,3 +138,69 @@ def test_only_stewards_publish(site, number, who, act):
         sent = {"form": form_of(client)}
         assert client.post(f"/show/releases/{number}/{act}", data=sent).status_code == 403
         assert client.get(f"/public/{number}").status_code == 404
+
+
+def test_publishing_needs_a_reason_and_replaces_nothing_in_silence(site, published):
+    with site.entered("sofia") as client:
+        sent = {"form": form_of(client), "title": f"Wards {EVIL}", "reason": "a test"}
+        where = f"/show/releases/{published}"
+        before = client.get(f"/public/{published}").text
+        for act, wrong in (
+            ("publish", {"reason": " "}),
+            ("withdraw", {"reason": ""}),
+            ("publish", {"title": "x"}),
+        ):
+            assert client.post(f"{where}/{act}", data=sent | wrong).status_code == 422
+        assert client.post(f"{where}/publish", data=sent).status_code == 303  # the same: a second click
+        assert client.get(f"/public/{published}").text == before
+
+
+def test_long_pages_are_made_in_threads(monkeypatch):
+    """What grows with an answer, a ledger or a catalog is never filled in where all requests wait."""
+    seen, page = {}, Looks.page
+
+    def watched(self, request, name, *rest, **values):
+        try:
+            asyncio.get_running_loop()
+            seen[name] = True
+        except RuntimeError:
+            seen[name] = False
+        return page(self, request, name, *rest, **values)
+
+    monkeypatch.setattr(Looks, "page", watched)
+    with house() as made, Accounts.open(None) as accounts:
+        sql = "SELECT country, COUNT(*) AS n FROM visits GROUP BY country"
+        number = made.session("ada").sql(sql).release(epsilon=1).receipt.number
+        accounts.add("sofia", Role.STEWARD)
+        with (
+            started(http_front(made, accounts)) as address,
+            httpx.Client(base_url=address, timeout=60) as client,
+        ):
+            client.post("/login", data={"token": accounts.issue("sofia")[0]})
+            monkeypatch.setattr(show, "_ROWS", 1)
+            for place in (f"/show/releases/{number}", "/show", "/watch?all=1", *WATCHED):
+                answer = client.get(place)
+                assert answer.status_code == 200, place
+                assert ("The first 1 of " in answer.text) == (place == f"/show/releases/{number}")
+            assert "The first 1 of " not in client.get(f"/show/releases/{number}/file").text
+    assert len(seen) == 7
+    assert not any(seen.values()), seen
+
+
+def test_what_is_listed_is_the_newest_and_read_in_steps(monkeypatch):
+    with house() as made:
+        for price in ("0.1", "0.2", "0.3"):
+            made.session("ada").sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=price)
+        made.session("bob").sql("SELECT COUNT(*) AS n FROM visits").release(epsilon="0.4")
+        common = Common(made, None, None, Looks(), Ways())
+        monkeypatch.setattr(show, "_STEP", 2)
+        ada, sofia = Account("Ada", Role.ANALYST), Account("sofia", Role.STEWARD)
+        debits = [each.number for each in made.record(None) if each.kind == "debit"][::-1]
+        section = show.Show(common)
+        assert [each.number for each in section._listed(sofia)] == debits
+        assert [each.number for each in section._listed(ada)] == debits[1:]
+        monkeypatch.setattr(show, "_MOST", 2)
+        assert [each.number for each in section._listed(sofia)] == debits[:2]
+        monkeypatch.setattr(show, "_STEPS", 1)
+        assert len(section._listed(sofia)) <= 2
+        assert [each.number for each in section._listed(ada)] in ([], debits[1:2])

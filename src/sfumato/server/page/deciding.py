@@ -164,7 +164,7 @@ class Deciding:
             seats = [Standing(ledger.balance(dataset, name)) for name in ledger.analysts(dataset)]
             return {"one": Standing(ledger.balance(dataset)), "analysts": seats}
 
-        return self._common.looks.page(
+        return await self._common.looks.made(
             request,
             "watch_acts.html",
             status_of(wrong),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -65,6 +65,10 @@ class Looks:
         text = self._made.get_template(name).render(**_common(request), **values)
         return HTMLResponse(text, status, {"Cache-Control": "no-store"})
 
+    async def made(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
+        """The same in a thread, for what may be long: others are served meanwhile."""
+        return await asyncio.to_thread(self.page, request, name, status, **values)
+
     def refused(self, request: Request, status: int, message: str, fix: str = "") -> Response:
         """That something cannot be done: a page of its own, or a note where a script asked for a part."""
         name = "failed_part.html" if is_part(request) else "failed.html"
@@ -112,9 +116,13 @@ def _gauge(share: Any, title: str) -> Markup:
     return gauge(float(share), title=f"{title}: {float(share):.0%}")
 
 
-@cache
+_FILES: dict[str, tuple[bytes, str]] = {}  # those that exist, and no name that a stranger makes up
+
+
 def _found(name: str) -> tuple[bytes, str] | None:
     """A file of `static/`, and its digest."""
+    if name in _FILES:
+        return _FILES[name]
     place = files(_PACKAGE) / "static"
     for part in name.split("/"):
         if not part or part.startswith("."):
@@ -123,7 +131,8 @@ def _found(name: str) -> tuple[bytes, str] | None:
     if not place.is_file():
         return None
     data = place.read_bytes()
-    return data, hashlib.sha256(data).hexdigest()[:12]
+    _FILES[name] = data, hashlib.sha256(data).hexdigest()[:12]
+    return _FILES[name]
 
 
 def _address(name: str) -> str:

@@ -23,11 +23,16 @@ __all__ = ["Shelf", "standalone", "told"]
 
 CONFIDENCE = "0.95"
 _NAME, _TITLE = re.compile(r"([1-9][0-9]{0,18})\.html"), re.compile(r"<title>([^<]*)</title>")
-_MOST = 1_000
+_MOST, _BEGINNING = 1_000, 4_096
 
 
-def told(release: Release) -> dict[str, Any]:
-    """What a page of a release says: answers with intervals, whose privacy, price, method in words."""
+def told(release: Release, most: int | None = None) -> dict[str, Any]:
+    """What a page of a release says: answers with intervals, whose privacy, price, method in words.
+
+    Args:
+        release: The answer.
+        most: How many rows are shown; None: all of them.
+    """
     shown, quote, receipt = release.shown(CONFIDENCE), release.quote, release.receipt
     price = f"epsilon {amount(quote.epsilon)}" + (f", delta {amount(quote.delta)}" if quote.delta else "")
     return {
@@ -38,7 +43,8 @@ def told(release: Release) -> dict[str, Any]:
         "price": price,
         "protects": str(quote.measured.unit),
         "mechanism": receipt.purpose.mechanism,
-        "tables": shown.tables,
+        "tables": [{head: cells[:most] for head, cells in listed.items()} for listed in shown.tables],
+        "rows": release.table.num_rows,
         "keys": shown.keys,
         "definitions": shown.definitions,
         "holds": release.nothing or f"{shown.holds}.",
@@ -80,11 +86,16 @@ class Shelf:
         self._folder = folder
 
     def put(self, number: int, text: str) -> None:
-        """Publishes a release.
+        """Publishes a release; the same again changes nothing.
 
         Raises:
-            InvalidParameter: if the folder cannot be written to.
+            InvalidParameter: if it is published in other words, or the folder cannot be written to.
         """
+        before = self.get(number)
+        if before == text:
+            return
+        if before is not None:
+            raise InvalidParameter("It is published already: withdraw it first, then publish it anew.")
         try:
             self._folder.mkdir(mode=0o755, exist_ok=True)
             write_whole(self._path(number), text.encode())
@@ -116,7 +127,11 @@ class Shelf:
         return {number: self._title(number) for number in numbers[::-1][:_MOST]}
 
     def _title(self, number: int) -> str:
-        found = _TITLE.search(self.get(number) or "")
+        try:
+            with self._path(number).open(encoding="utf-8") as file:
+                found = _TITLE.search(file.read(_BEGINNING))
+        except FileNotFoundError:
+            return ""
         return "" if found is None else html.unescape(found[1])
 
     def _path(self, number: int) -> Path:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path
@@ -15,10 +17,12 @@ from sfumato.dossier import card as card_of
 from sfumato.errors import InvalidParameter
 from sfumato.explain import compare
 from sfumato.ledger import Receipt
+from sfumato.ledger.names import alike
 from sfumato.server.access import Account, Act
 from sfumato.server.http.asking import Threads
 from sfumato.server.http.rereads import own_receipt
 from sfumato.server.page.common import Common
+from sfumato.server.page.deciding import reason_in
 from sfumato.server.page.hall import fields
 from sfumato.server.page.looks import asker
 from sfumato.server.page.released import Shelf, standalone, told
@@ -29,7 +33,9 @@ __all__ = ["Show"]
 
 Dataset = Annotated[str, Path(max_length=200)]
 Number = Annotated[int, Path(ge=1, le=2**62)]
-_MOST = 50  # releases that are listed
+_MOST, _ROWS = 50, 400  # releases that are listed, and rows of one that are shown
+_STEP, _STEPS = 500, 40  # receipts that are looked at for them
+_LOG = logging.getLogger("sfumato.server")
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -62,32 +68,41 @@ class Show:
         who = asker(request)
         listed = await self._run(lambda: self._listed(who))
         published = {} if self._shelf is None else await asyncio.to_thread(self._shelf.titles)
-        return self._looks.page(
+        return await self._looks.made(
             request, "show.html", datasets=self._house.datasets, releases=listed, published=published
         )
 
     def _listed(self, who: Account) -> list[Receipt]:
-        """The newest releases first: an analyst's own, everybody's for stewards."""
+        """The newest releases first, of the last so many receipts: the own ones, everybody's for stewards."""
         everything = who.may(Act.GOVERN)
         if not (everything or who.may(Act.SPEND)):
             return []
-        session = self._house.session(who.name)
-        found = self._house.receipts() if everything else session.releases()
-        own = [each for each in found if everything or each.analyst == who.name]
-        return [each for each in own if each.purpose.sql is not None][-_MOST:][::-1]
+        ledger = self._house.ledger if everything else self._house.session(who.name).ledger
+        found: list[Receipt] = []
+        end = self._house.ledger.number + 1
+        for _ in range(_STEPS):
+            start = max(end - _STEP, 1)
+            some = list(islice(ledger.entries(after=start - 1), end - start))
+            fit = [each for each in some if each.number < end and _is_release(each)]
+            found += [each for each in fit if everything or alike(each.analyst or "") == alike(who.name)][
+                ::-1
+            ]
+            end = start
+            if len(found) >= _MOST or start == 1:
+                break
+        return found[:_MOST]
 
     async def card(self, name: Dataset, request: Request) -> Response:
         """One page for a reviewer."""
         found = await self._card(name, request)
-        return self._looks.page(
-            request, "card.html", card=found, facts=found.facts, compared=_compared(found)
-        )
+        compared = await self._reading(lambda: _compared(found))
+        return await self._looks.made(request, "card.html", card=found, facts=found.facts, compared=compared)
 
     async def dossier(self, name: Dataset, request: Request) -> Response:
         """All that is on record, with the twelve steps of a deployment."""
         found = await self._card(name, request)
         steps = await self._reading(lambda: check(found.facts))
-        return self._looks.page(request, "dossier.html", card=found, facts=found.facts, steps=steps)
+        return await self._looks.made(request, "dossier.html", card=found, facts=found.facts, steps=steps)
 
     async def registry(self, name: Dataset, request: Request) -> Response:
         """The entry for a registry of deployments."""
@@ -104,12 +119,13 @@ class Show:
     async def release(self, number: Number, request: Request) -> Response:
         """A release as others would see it."""
         who = asker(request)
-        found = await self._run(lambda: self._found(who, number))
+        facts = await self._run(lambda: told(self._found(who, number), _ROWS))
         on_shelf = self._shelf is not None and await asyncio.to_thread(self._shelf.has, number)
-        return self._looks.page(
+        return await self._looks.made(
             request,
             "release.html",
-            **told(found),
+            **facts,
+            most=_ROWS,
             on_shelf=on_shelf,
             can_publish=self._shelf is not None and who.may(Act.GOVERN),
         )
@@ -125,22 +141,27 @@ class Show:
         return HTMLResponse(text, headers=headers)
 
     async def publish(self, number: Number, request: Request) -> Response:
-        """Lets anybody see a release: a steward's act."""
+        """Lets anybody see a release: a steward's act, with a reason that the log keeps."""
         who = asker(request)
         who.needs(Act.GOVERN)
-        title = fields(await request.body()).get("title", "").strip()[:200]
+        sent = fields(await request.body())
+        title, reason = sent.get("title", "").strip()[:200], reason_in(sent)
         if self._shelf is None:
             raise InvalidParameter("This server publishes nothing: it has no folder for it.")
         shelf = self._shelf
         text = await self._run(lambda: standalone(self._looks, self._found(who, number), title=title))
         await asyncio.to_thread(shelf.put, number, text)
+        _LOG.warning("release %d is published by %r: %r", number, who.name, reason)
         return RedirectResponse(f"/show/releases/{number}", 303)
 
     async def withdraw(self, number: Number, request: Request) -> Response:
         """Takes it away again; what others kept of it, they have."""
-        asker(request).needs(Act.GOVERN)
+        who = asker(request)
+        who.needs(Act.GOVERN)
+        reason = reason_in(fields(await request.body()))
         if self._shelf is not None:
             await asyncio.to_thread(self._shelf.take, number)
+            _LOG.warning("release %d is withdrawn by %r: %r", number, who.name, reason)
         return RedirectResponse(f"/show/releases/{number}", 303)
 
     async def public(self, number: Number) -> Response:
@@ -159,6 +180,10 @@ class Show:
         who.needs(Act.SPEND)
         session = self._house.session(who.name)
         return reread(session, own_receipt(session, number))
+
+
+def _is_release(receipt: Receipt) -> bool:
+    return receipt.kind == "debit" and receipt.purpose.sql is not None
 
 
 def _compared(card: Card) -> Any:

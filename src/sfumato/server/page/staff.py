@@ -133,7 +133,7 @@ class Staff:
             }
             for one in listed
         ]
-        return self._common.looks.page(
+        return await self._common.looks.made(
             request,
             "watch_accounts.html",
             status_of(wrong),

@@ -77,7 +77,7 @@ class Start:
         who, grounds = self._steward(request)
         draft = self._drafts.of(who.name)
         most = self._common.ways.most_upload
-        return self._common.looks.page(
+        return await self._common.looks.made(
             request,
             "start_file.html",
             status,
@@ -233,7 +233,7 @@ class Start:
             return _to(STEPS[draft.reached])
         datasets = self._common.house.datasets
         values = await self._common.run(lambda: screen(step, draft, grounds, datasets, sent or {}))
-        return self._common.looks.page(
+        return await self._common.looks.made(
             request,
             f"start_{step}.html",
             status,

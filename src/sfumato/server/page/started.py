@@ -177,7 +177,7 @@ class Started:
 
         values = await self._common.run(work)
         addresses = {where for where, *_ in sections(who)}
-        return self._common.looks.page(
+        return await self._common.looks.made(
             request,
             "start_done.html",
             status,

@@ -81,7 +81,7 @@ class Watch:
 
         values = await self._run(work)
         most = 10**6 if request.query_params.get("all") else _ROWS
-        return self._common.looks.page(request, "watch.html", tab="/watch", most=most, **values)
+        return await self._common.looks.made(request, "watch.html", tab="/watch", most=most, **values)
 
     async def spent(self, request: Request) -> Response:
         """One budget over time: a dataset's, or an analyst's."""
@@ -111,7 +111,9 @@ class Watch:
                 "more": wanted.address(),
             }
 
-        return self._common.looks.page(request, "watch_spent.html", tab="/watch", **await self._run(work))
+        return await self._common.looks.made(
+            request, "watch_spent.html", tab="/watch", **await self._run(work)
+        )
 
     def _over_time(self, who: Account, one: Standing) -> tuple[Any, str, bool]:
         """The chart, the forecast, and whether the chart goes back to the beginning."""
@@ -132,7 +134,7 @@ class Watch:
         wanted, before = Wanted.of(asked), _number(asked.get("before", ""))
         found = await self._run(lambda: search(self._house, who, wanted, before))
         older = wanted.address(found.older) if found.older else ""
-        return self._common.looks.page(
+        return await self._common.looks.made(
             request,
             "watch_ledger.html",
             tab="/watch/ledger",
@@ -151,7 +153,9 @@ class Watch:
         found = await self._run(lambda: self._house.one_of(name, wanted))
         if found is None:
             raise HTTPException(404)
-        return self._common.looks.page(request, "watch_receipt.html", tab="/watch/ledger", told=Told(found))
+        return await self._common.looks.made(
+            request, "watch_receipt.html", tab="/watch/ledger", told=Told(found)
+        )
 
     async def checks(self, request: Request) -> Response:
         """Whether the ledger holds, and what else may be checked."""
@@ -160,7 +164,7 @@ class Watch:
         number = await self._run(lambda: self._house.ledger.number)
         last, busy = self._verified, self._verifying
         audited, unread = await self._run(self._audited)
-        return self._common.looks.page(
+        return await self._common.looks.made(
             request,
             "watch_checks.html",
             tab="/watch/checks",
