@@ -127,6 +127,7 @@ def test_the_same_form_twice_is_one_request_and_another_question_is_not_what_was
         answers = [asked(client, "/ask/release", **sent, seen=seen_in(quote.text), word="w1") for _ in "ab"]
         assert len({answer.headers["location"] for answer in answers}) == 1
         assert "again" not in answers[0].headers["location"]
+        assert [answer.headers["sfumato-paid"] for answer in answers] == ["yes", "no"]
         assert left(site, "ada") == pytest.approx(before - 0.1)
 
 
@@ -142,14 +143,18 @@ def test_the_same_numbers_are_shown_under_the_names_that_are_asked_for(site):
         assert "people ± noise" in page
         assert page.count("<tr>") == 3
         where = re.search(r'href="(/ask/receipts/\d+/answer\.csv[^"]*)"', page)[1].replace("&amp;", "&")
-        assert client.get(where).text.startswith("city,people,people_error")
+        assert client.get(where).text.startswith('"city","people","people_error"')
 
 
 def test_an_answer_that_somebody_else_paid_for_counts_and_is_shown(site):
     sent = {"sql": COUNTS.format(age=18), "epsilon": "0.1"}
+    secret = sent | {"sql": f"/* for my boss */ {sent['sql']}".replace("AS n", "AS layoffs")}
     with site.entered("ada") as client:
-        quote = asked(client, "/ask/quote", **sent).text
-        where = asked(client, "/ask/release", **sent, seen=seen_in(quote)).headers["location"]
+        quote = asked(client, "/ask/quote", **secret).text
+        where = asked(client, "/ask/release", **secret, seen=seen_in(quote)).headers["location"]
+        where = where.partition("?")[0]
+    with site.api("ada") as api:
+        paid = api.get(where.replace("/ask", "/api")).json()
     before = left(site, "ben")
     with site.entered("ben") as client:
         assert client.get(where).status_code == 404
@@ -159,10 +164,15 @@ def test_an_answer_that_somebody_else_paid_for_counts_and_is_shown(site):
         page = client.get(answer.headers["location"])
         assert page.status_code == 200
         assert "Somebody else paid for this answer" in page.text
-        files = [
-            client.get(f"{where.partition('?')[0]}/answer.{kind}") for kind in ("csv", "json", "parquet")
-        ]
-        assert not any(b"ada" in file.content for file in files)
+        kinds = ("csv", "json", "parquet", "png")
+        files = [client.get(f"{where}/answer.{kind}", params=sent) for kind in kinds]
+        assert [file.status_code for file in files] == [200] * 4
+        for told in (page, *files):
+            for word in (b"boss", b"layoffs", paid["mac"].encode(), b'"time"', b"totals"):
+                assert word not in told.content
+        assert not any(b"ada" in file.content for file in files[:3])
+        for path in (where, *(f"{where}/answer.{kind}" for kind in kinds)):
+            assert client.get(path).status_code == 404
     assert left(site, "ben") == pytest.approx(before - 0.1)
 
 
@@ -224,7 +234,7 @@ def test_what_looks_like_markup_is_text(visit):
     assert page.inner_text("main").count(BAD) >= 4
     with page.expect_download() as caught:
         page.click("#downloads a >> nth=0")
-    assert "\n'=1+1," in caught.value.path().read_text()
+    assert '\n"\'=1+1",' in caught.value.path().read_text()
     page.goto("/ask/history")
     assert BAD in page.inner_text("main")
     page.goto(f"/ask?sql={BAD}")

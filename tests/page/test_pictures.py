@@ -106,7 +106,7 @@ def test_files_carry_the_receipt(session):
     key = "CASE WHEN age < 40 THEN '=1+1' ELSE '-b' END AS receipt"
     release = released(session, f'SELECT {key}, COUNT(*) AS "+n" FROM visits GROUP BY 1')
     number, balance = release.receipt.number, session.balance()
-    made = {kind: file_of(release, kind, balance=balance, confidence="0.95") for kind in kinds()}
+    made = {kind: file_of(release, kind, own=True, balance=balance, confidence="0.95") for kind in kinds()}
     assert {file.name for file in made.values()} == {f"sfumato-receipt-{number}.{kind}" for kind in made}
     rows = list(csv.DictReader(io.StringIO(made["csv"].data.decode())))
     assert {row["receipt"] for row in rows} == {"'=1+1", "'-b"}
@@ -114,12 +114,48 @@ def test_files_carry_the_receipt(session):
     assert all(float(row["'+n"]) == int(row["'+n"]) for row in rows)
     told = pq.read_schema(io.BytesIO(made["parquet"].data)).metadata
     assert json.loads(told[b"sfumato.receipt"])["mac"] == release.receipt.mac
+    assert not any(b"totals" in file.data for file in made.values())
     document = json.loads(made["json"].data)
     assert document["receipt"] == document["paid_by"]["number"] == number
     assert release.receipt.mac.encode() in made["png"].data[:5_000]
 
 
-@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\t=1", "\r=1", " =1", "\n=1"])
+def test_files_for_others_say_number_dataset_and_price_of_the_receipt(session):
+    release = released(session, "SELECT COUNT(*) AS n FROM visits WHERE age > 3 /* for my boss */")
+    made = [
+        file_of(release, kind, own=False, balance=session.balance(), confidence="0.95") for kind in kinds()
+    ]
+    for file in made:
+        assert release.receipt.mac.encode() not in file.data
+        assert b"boss" not in file.data
+        assert release.receipt.time.isoformat().encode() not in file.data
+    facts = json.loads(pq.read_schema(io.BytesIO(made[1].data)).metadata[b"sfumato.receipt"])
+    assert facts.keys() == {"number", "dataset", "price"}
+
+
+def test_all_text_of_a_csv_is_in_quotes(session):
+    sql = (
+        "SELECT CASE WHEN age < 40 THEN 'a;=1' ELSE 'b' END AS \"k;=1\", COUNT(*) AS n FROM visits GROUP BY 1"
+    )
+    text = file_of(
+        released(session, sql), "csv", own=True, balance=session.balance(), confidence="0.95"
+    ).data.decode()
+    assert text.startswith('"k;=1","n",')
+    assert '\n"a;=1",' in text
+    assert '"' not in text.splitlines()[1].split(",")[1]
+
+
+@pytest.mark.parametrize("sign", list("=+-@＝＋－＠"))
+@pytest.mark.parametrize(
+    "before",
+    ["", "\t", "\r", "\n", " ", "\u3000", "\xa0", "\ufeff", "\u200b", "\0", "\x1f", "\u2028", " \xa0\t"],
+)
+def test_no_sign_of_a_formula_comes_first(sign, before):
+    assert harmless(f"{before}{sign}1") == f"'{before}{sign}1"
+    assert harmless(f"a{before}{sign}1") == f"a{before}{sign}1"
+
+
+@pytest.mark.parametrize("text", ["\ta", "\ra", "\na", "=", "-"])
 def test_text_is_no_formula_and_numbers_stay_numbers(text):
     assert harmless(text) == f"'{text}"
     assert harmless(-1) == -1

@@ -3,6 +3,8 @@
 import ast
 import datetime
 import inspect
+from dataclasses import replace
+from fractions import Fraction
 from re import _constants, _parser
 
 import pytest
@@ -195,9 +197,20 @@ def test_a_quote_spends_nothing_and_reads_no_row(session, monkeypatch):
     assert session.ledger.end() == end
 
 
+def test_what_was_seen_tells_the_delta_and_what_is_on_record(session):
+    before = quoted(session, Asked(N, "0.01"))
+    assert replace(before, quote=replace(before.quote, delta=Fraction(1, 10**7))).seen != before.seen
+    assert replace(before, quote=replace(before.quote, epsilon=Fraction(1))).seen != before.seen
+    session.sql(N).release(epsilon="0.01")
+    after = quoted(session, Asked(N, "0.01"))
+    assert after.free
+    assert after.total == before.total
+    assert after.seen != before.seen
+
+
 def test_the_largest_price_that_fits_does_fit(session):
     found = quoted(session, Asked(N, "99"))
     assert found.too_much
     (choice,) = found.choices
     assert not quoted(session, Asked(N, choice.epsilon)).too_much
-    assert float(choice.epsilon) == pytest.approx(10)
+    assert float(choice.epsilon) == pytest.approx(10, rel=0.02)

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from sfumato.session.payload import Answer
     from sfumato.session.session import Session
 
-__all__ = ["ON_RECORD", "each_told", "standing"]
+__all__ = ["OF_OTHERS", "ON_RECORD", "each_told", "standing"]
 
 ON_RECORD = "An answer is on record: asking for this again is free."
+OF_OTHERS = "Somebody else has paid for an answer: to read it counts toward your limit alone."
 """What is told where the very answer is there, and open to whoever asks."""
 
 
@@ -64,8 +65,7 @@ def standing(
             if known(ledger, wanted) is not None:
                 return (("record", ON_RECORD),)
             if wanted.choose(iter(offers_of(ledger, wanted))) is not None:
-                told = "Somebody else has paid for an answer: to read it counts toward your limit alone."
-                return (("record", told),)
+                return (("record", OF_OTHERS),)
             if (earlier := answered_before(session, quote)) is not None:
                 return (("record", _earlier(session, quote, earlier)),)
         first: list[PrivacyLoss] = [PureLoss(quote.first)] if quote.first and adds else []

@@ -143,7 +143,8 @@ class Answered:
             if kind == "png" and not _is_printed(release):
                 raise HTTPException(404)
             balance = session.balance(receipt.dataset, window=receipt.windows)
-            made = file_of(release, kind, balance=balance, confidence=often, column=drawn)
+            own = _is_own(session, receipt)
+            made = file_of(release, kind, own=own, balance=balance, confidence=often, column=drawn)
             held = {"Content-Disposition": f'attachment; filename="{made.name}"', "Cache-Control": "no-store"}
             return Response(made.data, 200, held, media_type=made.kind)
 
@@ -164,7 +165,7 @@ class Answered:
 
 def _shown(session: Session, number: int, confidence: str, column: str, sql: str) -> _Shown:
     receipt, release = answer_of(session, number, sql)
-    own = alike(receipt.analyst or "") == alike(session.analyst or "")
+    own = _is_own(session, receipt)
     balance = session.balance(receipt.dataset, window=receipt.windows)
     rest = Rest(balance, price_of_receipt(receipt))
     if isinstance(release, str):
@@ -190,6 +191,10 @@ def _shown(session: Session, number: int, confidence: str, column: str, sql: str
         holds=seen.holds,
         definitions=tuple(seen.definitions.items()),
     )
+
+
+def _is_own(session: Session, receipt: Receipt) -> bool:
+    return alike(receipt.analyst or "") == alike(session.analyst or "")
 
 
 def _is_printed(release: Release) -> bool:

@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import SfumatoError
+from sfumato.ledger.names import alike
 from sfumato.random import salt
 from sfumato.server.access import Account, Act
 from sfumato.server.http.answers import released
@@ -30,6 +31,7 @@ from sfumato.server.page.quoting import CONFIDENCES, Asked, Quoted, Refused, quo
 from sfumato.server.page.rest import Rest, price_of_receipt
 from sfumato.server.troubles import said
 from sfumato.session import Session
+from sfumato.session.standing import OF_OTHERS
 from sfumato.sql.read.scalars import callable_names
 
 __all__ = ["Ask"]
@@ -44,7 +46,7 @@ _KEYWORDS = (
 
 @dataclass(frozen=True, slots=True)
 class _Paid:
-    """What a release led to: a receipt, whether nothing was paid, and whether its text is the very same."""
+    """What a release led to: a receipt, whether nothing was paid, and whether it is the own, in this text."""
 
     number: int
     free: bool
@@ -127,22 +129,30 @@ class Ask:
             note = "The question or its price is another one than you saw: look at it, then release it."
             return await self._shown(request, asked, found, note=note, status=409)
 
+        if found.record == OF_OTHERS and len(asked.sql) > _LONGEST_LINK:
+            note = (
+                "An answer that somebody else paid for is read with a shorter question: leave something out."
+            )
+            return await self._shown(request, asked, found, note=note, status=413)
+
         async def pay() -> _Paid:
             def work() -> _Paid:
                 release = released(self._common.house, asked.question(), who.name).release
-                return _Paid(release.receipt.number, release.free, release.receipt.purpose.words == asked.sql)
+                receipt = release.receipt
+                own = alike(receipt.analyst or "") == alike(who.name)
+                return _Paid(receipt.number, release.free, own and receipt.purpose.words == asked.sql)
 
             return await self._common.run(work)
 
         try:
-            paid = await self._once((who.name, word, found.seen) if word else None, pay)
+            paid, first = await self._once((who.name, word, asked.digest) if word else None, pay)
         except SfumatoError as error:
             refused = Refused(said(error, who), "", (), STATUS.get(error.code, 500))
             return await self._shown(request, asked, refused)
         terms = {"confidence": asked.confidence} | ({"again": "yes"} if paid.free else {})
         if not paid.worded and len(asked.sql) <= _LONGEST_LINK:
-            terms["sql"] = asked.sql  # the same numbers under other names, or in another order
-        told = {RECEIPT: str(paid.number), PAID: "no" if paid.free else "yes"}
+            terms["sql"] = asked.sql  # the same numbers in other words, or what somebody else paid for
+        told = {RECEIPT: str(paid.number), PAID: "yes" if first and not paid.free else "no"}
         return RedirectResponse(f"/ask/receipts/{paid.number}?{urlencode(terms)}", 303, told)
 
     async def _shown(
@@ -188,22 +198,28 @@ class Ask:
 
 
 class _Once:
-    """Runs what has the same word once, however often it is sent; those that come meanwhile wait for it."""
+    """Runs what has the same word once, however often it is sent; those that come meanwhile wait for it.
+
+    It gives what came of it, and whether that was the first time.
+    """
 
     def __init__(self, most: int = _WORDS) -> None:
         self._most = most
         self._begun: OrderedDict[tuple[str, ...], asyncio.Task[_Paid]] = OrderedDict()
 
-    async def __call__(self, word: tuple[str, ...] | None, pay: Callable[[], Awaitable[_Paid]]) -> _Paid:
+    async def __call__(
+        self, word: tuple[str, ...] | None, pay: Callable[[], Awaitable[_Paid]]
+    ) -> tuple[_Paid, bool]:
         if word is None:
-            return await pay()
+            return await pay(), True
         begun = self._begun.get(word)
+        first = begun is None
         if begun is None:
             begun = self._begun[word] = asyncio.ensure_future(_awaited(pay))
             while len(self._begun) > self._most:
                 self._begun.popitem(last=False)
         try:
-            return await asyncio.shield(begun)
+            return await asyncio.shield(begun), first
         except Exception:
             self._begun.pop(word, None)  # what failed may be tried again
             raise

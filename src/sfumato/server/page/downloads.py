@@ -8,6 +8,7 @@ import json
 import struct
 import zlib
 from importlib.util import find_spec
+from unicodedata import category
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ from sfumato.session.documents import document_of
 
 __all__ = ["File", "file_of", "kinds"]
 
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULAS = tuple("=+-@＝＋－＠")  # the wide ones are what is meant
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _KEYWORD = b"sfumato"
 
@@ -46,13 +47,14 @@ def kinds() -> list[str]:
 
 
 def file_of(
-    release: Release, kind: str, *, balance: Balance, confidence: str, column: str | None = None
+    release: Release, kind: str, *, own: bool, balance: Balance, confidence: str, column: str | None = None
 ) -> File:
     """An answer as a file.
 
     Args:
         release: The answer.
         kind: One of `kinds`.
+        own: Whether it is for whoever paid.
         balance: What is left, which the JSON document tells.
         confidence: Of error bars.
         column: Which column a picture shows; None: all.
@@ -62,18 +64,24 @@ def file_of(
     if kind == "csv":
         return File(_csv(release, confidence).encode(), "text/csv; charset=utf-8", name)
     if kind == "parquet":
-        return File(_parquet(release, confidence), "application/vnd.apache.parquet", name)
+        return File(_parquet(release, confidence, own), "application/vnd.apache.parquet", name)
     if kind == "json":
-        document = {**plain_json(document_of(release, balance, confidence)), "paid_by": _receipt(release)}
+        document = {
+            **plain_json(document_of(release, balance, confidence)),
+            "paid_by": _receipt(release, own),
+        }
         return File(json.dumps(document, ensure_ascii=False, indent=1).encode(), "application/json", name)
-    return File(_png(release, confidence, column), "image/png", name)
+    return File(_png(release, confidence, column, own), "image/png", name)
 
 
-def _receipt(release: Release) -> dict[str, object]:
-    """The receipt as it is on the ledger, without who paid: that is nobody else's to know."""
+def _receipt(release: Release, own: bool) -> dict[str, object]:
+    """The receipt as whoever paid may pass it on: without who that is, and what others have spent.
+
+    Others learn its number, dataset and price: words and times of a question are whoever asked it's.
+    """
     told: dict[str, object] = plain_json(release.receipt.to_dict())
-    told.pop("analyst", None)
-    return told
+    kept = told.keys() - {"analyst", "totals"} if own else {"number", "dataset", "price"}
+    return {name: value for name, value in told.items() if name in kept}
 
 
 def _csv(release: Release, confidence: str) -> str:
@@ -96,7 +104,7 @@ def _csv(release: Release, confidence: str) -> str:
             name += "_"
         names.append(name)
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
+    writer = csv.writer(text, lineterminator="\r\n", quoting=csv.QUOTE_NONNUMERIC)  # none ends at a ;
     writer.writerow([harmless(name) for name in names])
     cells = [column.to_pylist() for column in columns.columns]
     for row in range(columns.num_rows):
@@ -107,16 +115,21 @@ def _csv(release: Release, confidence: str) -> str:
 
 
 def harmless(cell: object) -> object:
-    """A cell that no spreadsheet takes for a formula: text that begins like one has a quote before it."""
-    if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULAS):
-        return f"'{cell}"
-    return cell
+    """A cell that no spreadsheet takes for a formula: text that begins like one has a quote before it.
+
+    What does not show, blanks of all kinds and control characters, is no beginning.
+    """
+    if not isinstance(cell, str) or not cell:
+        return cell
+    seen = next((letter for letter in cell if category(letter)[0] not in "ZC"), "")
+    unseen = cell[0] in "\t\r\n"
+    return f"'{cell}" if unseen or seen.startswith(_FORMULAS) else cell
 
 
-def _parquet(release: Release, confidence: str) -> bytes:
+def _parquet(release: Release, confidence: str, own: bool) -> bytes:
     columns = release.to_arrow(errors=True, confidence=confidence)
     facts = {
-        "sfumato.receipt": json.dumps(_receipt(release), ensure_ascii=False),
+        "sfumato.receipt": json.dumps(_receipt(release, own), ensure_ascii=False),
         "sfumato.estimands": json.dumps(dict(release.estimands), ensure_ascii=False),
         "sfumato.confidence": confidence,
     }
@@ -130,11 +143,11 @@ def _parquet(release: Release, confidence: str) -> bytes:
     return found
 
 
-def _png(release: Release, confidence: str, column: str | None) -> bytes:
+def _png(release: Release, confidence: str, column: str | None, own: bool) -> bytes:
     figure = release.plot(column=column, confidence=float(confidence))
     sink = io.BytesIO()
     figure.savefig(sink, format="png", dpi=150)
-    return with_text(sink.getvalue(), json.dumps(_receipt(release)).encode())
+    return with_text(sink.getvalue(), json.dumps(_receipt(release, own)).encode())
 
 
 def with_text(picture: bytes, text: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from starlette.exceptions import HTTPException
 
@@ -18,6 +19,7 @@ from sfumato.session.rereading import reread
 __all__ = ["Leaf", "answer_of", "last_of", "leaf_of"]
 
 _STEP, _STEPS, _LEAF = 500, 40, 25
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ def answer_of(session: Session, number: int, sql: str = "") -> tuple[Receipt, Re
         session: Who reads.
         number: Of the receipt.
         sql: In which words the same question is asked: other names, another order; empty: as it was paid.
+            What somebody else paid for is read in the reader's own words alone: theirs may be in comments
+            and names, and the receipt says no more than its number, dataset and price.
 
     Raises:
         HTTPException: 404, whether it is somebody else's or not there.
@@ -74,12 +78,10 @@ def answer_of(session: Session, number: int, sql: str = "") -> tuple[Receipt, Re
         receipt = own_receipt(session, number)
     except HTTPException:
         other = next(session.ledger.entries(after=number - 1), None)
-        if other is None or other.number != number:
+        if other is None or other.number != number or not sql:
             raise
-        try:
-            return other, reread(
-                session, _worded(other, sql)
-            )  # one that was given to all, or counts toward the own limit
+        try:  # one that was given to all, or counts toward the own limit
+            return _of_others(other), reread(session, _worded(other, sql))
         except InvalidParameter:
             raise HTTPException(404) from None
     try:
@@ -90,6 +92,15 @@ def answer_of(session: Session, number: int, sql: str = "") -> tuple[Receipt, Re
 
 def _worded(receipt: Receipt, sql: str) -> Receipt:
     return replace(receipt, memo={**receipt.memo, **Memo("sql", sql).to_dict()}) if sql else receipt
+
+
+def _of_others(receipt: Receipt) -> Receipt:
+    """What a receipt says to somebody else than who paid."""
+    memo = receipt.purpose
+    price = Memo(epsilon=memo.epsilon, delta=memo.delta).to_dict()
+    return replace(
+        receipt, analyst=None, time=_NEVER, fingerprint=None, totals={}, memo=price, mac="", _loss=None
+    )
 
 
 def _between(session: Session, start: int, end: int) -> Iterator[Receipt]:

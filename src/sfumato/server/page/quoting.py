@@ -62,6 +62,11 @@ class Asked:
             confidence if confidence in CONFIDENCES else "0.95",
         )
 
+    @property
+    def digest(self) -> str:
+        """The same in a few letters."""
+        return digest(self.sql, self.epsilon, self.error, self.confidence)
+
     def question(self) -> Question:
         """The same as the API takes it.
 
@@ -195,9 +200,13 @@ class Quoted:
     @property
     def seen(self) -> str:
         """What a release sends back, so that nobody pays for another question or price than they saw."""
-        asked = self.asked
-        parts = (asked.sql, asked.epsilon, asked.error, asked.confidence, str(self.total))
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        delta = "" if self.quote is None else str(self.quote.delta)
+        return digest(self.asked.digest, str(self.total), delta, self.record)
+
+
+def digest(*parts: str) -> str:
+    """Texts in a few letters, others for others."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def share_of(price: Fraction, rest: Rest) -> str:
