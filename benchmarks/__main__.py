@@ -20,6 +20,7 @@ SUBJECTS = (
     "scale",
     "engines",
     "server",
+    "page",
     "errors",
     "local",
     "anonymity",
