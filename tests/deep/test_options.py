@@ -48,7 +48,10 @@ def _check(model, given):
             assert apart <= 1e-12 * largest, (name, apart)
 
 
-REFUSED = r"none of max_norm, scale_grad_by_freq and sparse\.|no proj_size: put nn\.Linear behind it\."
+REFUSED = (
+    r"none of max_norm, scale_grad_by_freq and sparse\.|no proj_size: put nn\.Linear behind it\.|"
+    r"leave the hint out, attn_mask is enough\."
+)
 
 
 def _searched(kind, seeds):

@@ -35,6 +35,11 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """What the layer gives, by the same formulas; the mask says what is seen, `is_causal` is a hint only."""
     _check(name, query, attn_mask, is_causal)
+    if is_causal and (layer.bias_k is not None or layer.add_zero_attn):
+        raise InvalidParameter(
+            f"The layer {name!r} (MultiheadAttention) is given is_causal, with which PyTorch hides the keys "
+            "of add_bias_kv and add_zero_attn: leave the hint out, attn_mask is enough."
+        )
     given = [query, *([] if key is query else [key]), *([] if value is key else [value])]
     seats = (0, int(key is not query), len(given) - 1)
     if not layer.batch_first:
