@@ -5,6 +5,7 @@ import re
 import httpx
 import pytest
 
+from sfumato.server.page import cookies, looks
 from sfumato.server.page.cookies import LASTS, Cookies
 
 TOKEN = "sfu_abcdefgh_" + "a" * 52
@@ -16,20 +17,20 @@ def form_of(client):
 
 def test_a_cookie_is_opened_by_its_key_alone_and_for_a_day():
     now = 1_000_000.0
-    cookies = Cookies(b"k" * 32, clock=lambda: now)
-    header = cookies.made(TOKEN, secure=True)
+    own = Cookies(b"k" * 32, clock=lambda: now)
+    header = own.made(TOKEN, secure=True)
     assert header.startswith("__Host-sfumato=")
     assert "HttpOnly; SameSite=Strict; Secure" in header
-    value = cookies.found(header.split(";")[0], secure=True)
+    value = own.found(header.split(";")[0], secure=True)
     assert TOKEN not in header
-    assert cookies.token(value) == TOKEN
+    assert own.token(value) == TOKEN
     assert Cookies(b"l" * 32, clock=lambda: now).token(value) is None
     for place in range(len(value)):
         other = "A" if value[place] != "A" else "B"
-        changed = cookies.token(value[:place] + other + value[place + 1 :])
+        changed = own.token(value[:place] + other + value[place + 1 :])
         assert changed in (None, TOKEN)  # the last letter has bits that mean nothing
     now += LASTS
-    assert cookies.token(value) is None
+    assert own.token(value) is None
 
 
 @pytest.mark.parametrize("value", ["", "x", "é", "=" * 10, "A" * 5_000, "AAAA" * 10])
@@ -59,6 +60,8 @@ def test_nothing_is_shown_without_a_login(site):
         "//evil.example",
         "/\\evil.example",
         "\\\\evil",
+        "//[",
+        "http://[",
         "javascript:alert(1)",
         "watch",
         "",
@@ -73,9 +76,14 @@ def test_a_login_leads_to_this_page_and_nowhere_else(site, after):
 def test_a_cookie_opens_no_api_and_ends_at_logout(site):
     with site.entered("ada") as client:
         assert client.get("/api/me").status_code == 401
+        kept = dict(client.cookies)
         answer = client.post("/logout", data={"form": form_of(client)})
         assert answer.status_code == 303
-        assert client.get("/watch").headers["location"].startswith("/login")
+        assert answer.headers["clear-site-data"] == '"cache"'
+        client.cookies.update(kept)  # whoever has copied it
+        away = client.get("/watch")
+        assert away.headers["location"].startswith("/login")
+        assert away.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize(
@@ -86,6 +94,7 @@ def test_a_cookie_opens_no_api_and_ends_at_logout(site):
         {"X-Form": "é"},
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://["},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
     ],
@@ -110,6 +119,33 @@ def test_another_login_s_form_does_nothing(site):
 def test_static_files_are_those_of_the_page_alone(site, name):
     with httpx.Client(base_url=site.address) as client:
         assert client.get(f"/static/{name}").status_code == 404
+
+
+def test_names_that_strangers_make_up_fill_nothing():
+    assert looks.static_file("page.css") is not None
+    before = dict(looks._FILES)
+    for number in range(20):
+        assert looks.static_file(f"none{number}.css") is None
+    assert before == looks._FILES
+
+
+def test_cookies_that_were_ended_are_remembered_as_long_as_they_would_open_something(monkeypatch):
+    now = 1_000_000.0
+    made = Cookies(b"k" * 32, clock=lambda: now)
+    values = [made.found(made.made(TOKEN, secure=True).split(";")[0], secure=True) for _ in range(4)]
+    made.end("no cookie")
+    made.end(values[0])
+    assert [made.token(value) for value in values] == [None, TOKEN, TOKEN, TOKEN]
+    monkeypatch.setattr(cookies, "_MOST_ENDED", 2)
+    made.end(values[1])
+    made.end(values[2])
+    assert len(made._ended) == 2
+    now += LASTS - 1
+    made.end(values[3])
+    now += LASTS
+    late = made.found(made.made(TOKEN, secure=True).split(";")[0], secure=True)
+    made.end(late)
+    assert len(made._ended) == 1
 
 
 def test_somebody_logs_in_with_a_browser(visit):

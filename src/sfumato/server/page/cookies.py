@@ -6,6 +6,7 @@ import base64
 import binascii
 import hmac
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 
@@ -20,6 +21,7 @@ LASTS = 12 * 3600
 """Seconds after which one logs in again."""
 _NONCE, _TIME = 12, 8
 _NAME, _LONGEST = "sfumato", 4_096
+_MOST_ENDED = 100_000
 
 
 class Cookies:
@@ -28,8 +30,9 @@ class Cookies:
     Privacy:
         A cookie holds the token, encrypted and authenticated (AES-256-GCM) with a key that only the server
         has: who steals it can use this page as its owner for `LASTS` seconds at most, and not the API, nor
-        PostgreSQL's protocol; a token that is revoked ends its cookies, too. Scripts cannot read it, other
-        sites' requests do not bring it along, and over TLS it is never sent in plain text.
+        PostgreSQL's protocol. A token that is revoked ends its cookies, too; a logout ends the one it is of,
+        as long as the process runs. Scripts cannot read it, other sites' requests do not bring it along, and
+        over TLS it is never sent in plain text.
 
     Args:
         key: 32 bytes.
@@ -38,6 +41,7 @@ class Cookies:
 
     def __init__(self, key: bytes, *, clock: Callable[[], float] = time.time) -> None:
         self._key, self._sealing, self._clock = key, AESGCM(key), clock
+        self._ended: OrderedDict[bytes, float] = OrderedDict()  # the nonce of each → when it would end
 
     def made(self, token: str, *, secure: bool) -> str:
         """The header `Set-Cookie` that logs somebody in."""
@@ -69,7 +73,19 @@ class Cookies:
         except (InvalidTag, ValueError, binascii.Error):
             return None
         until = int.from_bytes(plain[:_TIME], "big")
+        if data[:_NONCE] in self._ended:
+            return None
         return plain[_TIME:].decode() if self._clock() < until else None
+
+    def end(self, value: str) -> None:
+        """Lets a cookie of ours open nothing more in this process; the oldest of very many are forgotten."""
+        if self.token(value) is None:
+            return
+        nonce = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))[:_NONCE]
+        now = self._clock()
+        self._ended[nonce] = now + LASTS
+        while len(self._ended) > _MOST_ENDED or next(iter(self._ended.values())) <= now:
+            self._ended.popitem(last=False)
 
     def form(self, value: str) -> str:
         """What the forms of this login hold, so that no other site can send one."""

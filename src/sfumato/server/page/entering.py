@@ -56,15 +56,20 @@ class Entering:
         return response
 
     async def left(self, request: Request) -> Response:
-        """Takes the cookie away."""
-        response = RedirectResponse("/login", 303)
+        """Takes the cookie away, and lets it open nothing more."""
+        self._cookies.end(request.scope["state"].get("cookie", ""))
+        told = {"Cache-Control": "no-store", "Clear-Site-Data": '"cache"'}
+        response = RedirectResponse("/login", 303, told)
         response.headers["Set-Cookie"] = self._cookies.ended(secure=request.url.scheme == "https")
         return response
 
 
 def _after(wanted: str) -> str:
     """Where to go after a login: an address of this page, never another site's."""
-    parts = urlsplit(wanted)
+    try:
+        parts = urlsplit(wanted)
+    except ValueError:
+        return "/"
     if parts.scheme or parts.netloc or not parts.path.startswith("/") or "\\" in wanted:
         return "/"
     path = "/" + quote(parts.path.lstrip("/"), safe="/-._~%")

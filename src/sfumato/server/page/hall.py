@@ -78,6 +78,14 @@ class Hall:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         telling = with_headers(send, _HEADERS)
+        try:
+            await self._one(scope, receive, telling)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # it is answered, or cannot be; a server would log its text
+            note(error)
+
+    async def _one(self, scope: Scope, receive: Receive, telling: Send) -> None:
         scope.setdefault("state", {})
         scope["state"].update({ASKER: None, "form": ""})
         request = Request(scope)
@@ -98,12 +106,7 @@ class Hall:
         if refused is not None:
             await refused(scope, receive, telling)
             return
-        try:
-            await self._app(scope, receive, telling)
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # it is answered, and ends here: a server would log its text
-            note(error)
+        await self._app(scope, receive, telling)
 
     async def _refused(self, request: Request) -> Response | None:
         path = request.url.path
@@ -179,7 +182,10 @@ def _from_here(request: Request) -> bool:
     if site is not None and site not in ("same-origin", "none"):
         return False
     origin = request.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
+    try:
+        return origin is None or urlsplit(origin).netloc == request.headers.get("host", "")
+    except ValueError:  # no address at all
+        return False
 
 
 def _to_login(request: Request) -> Response:
@@ -188,4 +194,4 @@ def _to_login(request: Request) -> Response:
         where = "/login" if back == "/" else f"/login?next={quote(back, safe='')}"
     else:
         where = "/login"
-    return RedirectResponse(where, 303)
+    return RedirectResponse(where, 303, {"Cache-Control": "no-store"})
