@@ -359,6 +359,24 @@ def test_a_source_in_the_folder_is_taken_and_stays_when_its_draft_is_dropped(ste
     assert (folder / "mine.csv").exists()
 
 
+@pytest.mark.parametrize(("said", "columns"), [("yes", "Köln"), ("no", "c1")])
+def test_nobody_goes_on_before_they_say_what_the_first_line_is(steward, folder, said, columns):
+    (folder / "doubtful.csv").write_text("Köln;70\nBonn;30\n")
+    form = form_of(steward)
+    steward.post("/start/source", data={"source": "doubtful.csv", "form": form})
+    shown = steward.get("/start/whose").text
+    assert "Go on" not in shown
+    assert shown.count('name="header"') == 2
+    early = steward.post("/start/whose", data={"form": form, "unit": "row"})
+    assert early.status_code == 422
+    assert "Say first whether the first line" in early.text
+    assert steward.get("/start/columns").headers["location"] == "/start/whose"
+    steward.post("/start/header", data={"form": form, "header": said})
+    assert "Go on" in steward.get("/start/whose").text
+    assert steward.post("/start/whose", data={"form": form, "unit": "row"}).status_code == 303
+    assert columns in steward.get("/start/columns").text
+
+
 def test_what_cannot_be_is_told_on_its_own_screen(steward, folder):
     form = form_of(steward)
     sent(steward, "told.csv", CSV)

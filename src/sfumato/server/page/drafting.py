@@ -91,6 +91,8 @@ class Draft:
         Raises:
             SfumatoError: if that cannot be.
         """
+        if self.table.untyped and self.naming.doubt:
+            raise InvalidParameter("Say first whether the first line holds the names of the columns.")
         columns, said = list(self.table.columns), sent.get("unit", "")
         if said == "row":
             unit, rows = "row", None

@@ -77,7 +77,8 @@ class Show:
         everything = who.may(Act.GOVERN)
         if not (everything or who.may(Act.SPEND)):
             return []
-        ledger = self._house.ledger if everything else self._house.session(who.name).ledger
+        session = self._house.session(who.name)  # an empty house says so
+        ledger = self._house.ledger if everything else session.ledger
         found: list[Receipt] = []
         end = self._house.ledger.number + 1
         for _ in range(_STEPS):
