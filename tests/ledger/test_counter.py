@@ -87,7 +87,7 @@ def given(counter):
 
 def test_every_name_is_somebodys():
     assert public(Counter) == READS | PAYS
-    assert public(Ledger) == READS | PAYS | {"open", "inspect", "promised", "analysts", "number"}
+    assert public(Ledger) == READS | PAYS | {"open", "inspect", "promised", "analysts", "number", "accesses"}
     assert public(Steward) == set(ACTS)
     assert not set(ACTS) & public(Ledger)
     assert not issubclass(Counter, Ledger)

@@ -442,7 +442,6 @@ def test_a_long_ledger_is_charted_and_searched_in_parts(small, monkeypatch):
     monkeypatch.setattr(history, "MOST", last - number)
     assert course(small, EVE, None) == (0.75, [1.5], False)
     monkeypatch.setattr(searching, "REACH", 3)
-    monkeypatch.setattr(searching, "_BLOCK", 2)
     before, seen = 0, []
     while True:
         found = search(small, EVE, Wanted(), before)

@@ -8,7 +8,11 @@ import pytest
 from served import SECRET, SQL, Client, client_of, house
 from sfumato.errors import LedgerUnusable
 from sfumato.ledger import Receipt
+from sfumato.server.access import Account, Role
 from sfumato.server.http.app import make_app
+from sfumato.server.page.history import Histories
+from sfumato.server.page.past import last_of, leaf_of
+from sfumato.server.page.searching import Wanted, search
 
 PATHS = ["/api", "/api/", "/api/me", "/api/datasets", "/api/nothing", "/api/openapi.json", "/api//datasets"]
 
@@ -231,6 +235,40 @@ def test_to_look_for_one_receipt_others_are_not_read(monkeypatch):
             read.clear()
             assert ask("GET", f"/api/receipts/{number}").status_code == status
             assert set(read) <= {number}
+
+
+def test_what_lists_own_receipts_reads_no_others(monkeypatch):
+    read, real = [], Receipt.of
+
+    def counted(row):
+        read.append(row.number)
+        return real(row)
+
+    with house() as place:
+        ask, mine = client_of(place), []
+        for number in range(5):
+            for who in ("ada", "bob"):
+                sql = f"SELECT COUNT(*) AS n FROM visits WHERE amount > {number}"
+                json = {"sql": sql, "epsilon": "0.1"}
+                paid = ask("POST", "/api/release", f"token-of-{who}", json=json).json()["receipt"]
+                mine += [paid] if who == "ada" else []
+        session, ada = place.session("ada"), Account("ada", Role.ANALYST)
+        own = [each.number for each in place.ledger.entries() if each.analyst == "ada"]
+        monkeypatch.setattr(Receipt, "of", counted)
+        assert [each["number"] for each in ask("GET", "/api/receipts").json()] == own
+        page = ask("GET", f"/api/receipts?after={own[1]}&most=2").json()
+        assert [each["number"] for each in page] == own[2:4]
+        first = leaf_of(session, most=3)
+        assert ([each.number for each in first.receipts], first.older) == (mine[:1:-1], mine[2])
+        second = leaf_of(session, first.older, most=2)
+        assert ([each.number for each in second.receipts], second.older) == (mine[1::-1], None)
+        assert last_of(session, "visits").number == mine[-1]
+        assert last_of(session, "other") is None
+        found = search(place, ada, Wanted())
+        assert [each.receipt.number for each in found.receipts] == own[::-1]
+        assert (found.older, found.cut) == (0, False)
+        Histories(place).of(ada)
+        assert set(read) == set(own)
 
 
 def test_an_error_that_nobody_foresaw_is_told_without_its_text(monkeypatch, caplog):

@@ -122,7 +122,7 @@ def _acts(store: Store, dataset: str) -> list[Row]:
     acts: list[Row] = []
     for kind in ("limit", "revoke"):
         first = 1
-        while rows := store.rows_of(dataset, kind, first, _PAGE):
+        while rows := store.rows_of(first, _PAGE, dataset=dataset, kind=kind):
             acts += rows
             first = rows[-1].number + 1
     return sorted(acts, key=lambda row: row.number)

@@ -170,24 +170,42 @@ class Counter:
             account.refuse_closed(analyst_of(payer, account))
 
     def entries(
-        self, dataset: str | None = None, *, kind: Kind | None = None, after: int = 0
+        self,
+        dataset: str | None = None,
+        *,
+        analyst: str | None = None,
+        kind: Kind | None = None,
+        after: int = 0,
+        before: int | None = None,
+        newest: bool = False,
     ) -> Iterator[Receipt]:
-        """All receipts in order, or those of one dataset.
+        """All receipts in order, or those of one dataset or analyst.
 
         An analyst's counter leaves out others' limits and accounts.
 
         Args:
             dataset: only those of this one.
-            kind: of these, only what happened so; needs a dataset.
+            analyst: only those in this name, however it is spelled; others are not read.
+            kind: of these, only what happened so; needs a dataset or an analyst.
             after: only those with larger numbers.
+            before: only those with smaller numbers.
+            newest: whether the newest come first.
         """
         wanted = None if dataset is None else text(dataset, "dataset")
-        if kind is not None and wanted is None:
-            raise InvalidParameter("Receipts of one kind are listed for one dataset: say which.")
+        whose = None if analyst is None else text(analyst, "analyst")
+        if kind is not None and wanted is None and whose is None:
+            raise InvalidParameter("Receipts of one kind are listed for one dataset or analyst: say which.")
         with self._journal.reading() as book:
             until = book.number
+        if before is not None:
+            until = min(until, as_integer(before, "before", least=0) - 1)
         for row in self._journal.rows(
-            until, dataset=wanted, kind=kind, after=as_integer(after, "after", least=0)
+            until,
+            dataset=wanted,
+            analyst=whose,
+            kind=kind,
+            after=as_integer(after, "after", least=0),
+            newest=newest,
         ):
             if self._shows(row):
                 yield Receipt.of(row)

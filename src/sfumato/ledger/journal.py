@@ -7,6 +7,8 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
+from heapq import merge
+from operator import attrgetter
 
 from sfumato.errors import LedgerTampered, LedgerUnusable
 from sfumato.ledger.anchor import Mark, check_end
@@ -16,10 +18,12 @@ from sfumato.ledger.kept import Kept
 from sfumato.ledger.opening import Opened
 from sfumato.ledger.readback import refuse_unreadable
 from sfumato.ledger.rules import Draft
+from sfumato.ledger.spellings import Spellings
 
 __all__ = ["Journal"]
 
 _PAGE = 1000
+_FEW = 100  # receipts that are read first: who looks for one, or a page, often has enough
 
 
 class Journal:
@@ -45,6 +49,7 @@ class Journal:
         self._fleeting = opened.fleeting
         self._closed = self._anew = False
         self.kept = Kept(self.store, self.row)
+        self._spellings = Spellings(self.store)
         _living.add(self)
 
     def close(self) -> None:
@@ -112,21 +117,50 @@ class Journal:
         return row
 
     def rows(
-        self, until: int, *, dataset: str | None = None, kind: str | None = None, after: int = 0
+        self,
+        until: int,
+        *,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        kind: str | None = None,
+        after: int = 0,
+        newest: bool = False,
     ) -> Iterator[Row]:
-        """Receipts up to one, all or those of a dataset, in order; between pages others may write."""
+        """Receipts up to one, all or some, in order or newest first; between pages others may write.
+
+        An analyst's are those of all spellings of the name.
+        """
         first = max(after, 0) + 1
-        while first <= until:
+        if analyst is None:
+            return self._pages(first, until, dataset=dataset, kind=kind, newest=newest)
+        with self.reading():
+            spellings = self._spellings.of(analyst)
+        each = (self._pages(first, until, analyst=name, kind=kind, newest=newest) for name in spellings)
+        own = merge(*each, key=attrgetter("number"), reverse=newest)
+        # The dataset is no part of the statement, which could then go through all receipts of that instead.
+        return (row for row in own if dataset is None or row.dataset == dataset)
+
+    def _pages(
+        self,
+        first: int,
+        last: int,
+        *,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        kind: str | None = None,
+        newest: bool,
+    ) -> Iterator[Row]:
+        most = min(_FEW, _PAGE)
+        while first <= last:
             with self.reading():
-                rows = (
-                    self.store.rows(first, _PAGE)
-                    if dataset is None
-                    else self.store.rows_of(dataset, kind, first, _PAGE)
+                rows = self.store.rows_of(
+                    first, most, last=last, dataset=dataset, analyst=analyst, kind=kind, newest=newest
                 )
-            yield from (row for row in rows if row.number <= until)
-            if len(rows) < _PAGE:
+            yield from rows
+            if len(rows) < most:
                 return
-            first = rows[-1].number + 1
+            first, last = (first, rows[-1].number - 1) if newest else (rows[-1].number + 1, last)
+            most = _PAGE
 
     def debits(self, dataset: str, until: int, number: int) -> Iterator[Row]:
         """The `number` debits of a dataset up to a receipt, checked: for a figure that is made of them.
@@ -207,12 +241,14 @@ class Journal:
 
     def _take_in(self, rows: list[Row]) -> None:
         self.kept.follow(rows)
+        self._spellings.follow(rows)
         self._book.follow(rows)
 
     def _forked(self) -> None:
         """In a forked child: a lock and a connection of its own."""
         self._lock = threading.RLock()
         self.kept.clear()  # another thread may have been at work on it
+        self._spellings.clear()
         self._book, self._anew = Book(self.chain), True  # another thread may have been at work on the old one
         if not self._fleeting:
             self.store.abandon()

@@ -16,7 +16,7 @@ from sfumato.ledger.checkpoint import Checkpoint, FileCheckpoint, NoCheckpoint
 from sfumato.ledger.files import sweep, unusable, write_new
 from sfumato.ledger.key import load_key, make_key, remember, signed_at
 from sfumato.ledger.sqlite import SQLite
-from sfumato.ledger.store import MIGRATIONS, Identity, Store
+from sfumato.ledger.store import MIGRATIONS, OF_ANALYSTS, Identity, Store
 from sfumato.random import salt, token
 
 __all__ = ["POSTGRES", "STATE", "Opened", "Wish", "file_at", "opened"]
@@ -231,6 +231,7 @@ def _checked(store: Store, places: _Places, wish: Wish) -> Opened:
         adopted = _hold(store, book, anchor, begun=key.ledger is not None, adopt=wish.adopt)
         remember(places.key(identity.id), key, identity.id, places.server)
         checkpoint.keep(book)
+        _index(store)
     return Opened(store, chain, anchor, checkpoint, book, fleeting=False, adopted=adopted)
 
 
@@ -321,6 +322,21 @@ def _upgrade(store: Store, places: _Places) -> None:
                 _renew(store, places)
             store.migrate(version)
         store.commit()
+    except BaseException:
+        store.rollback()
+        raise
+
+
+def _index(store: Store) -> None:
+    """Makes the index that ledgers of before have not; who may not, or has no room, goes on without."""
+    if store.has_index(OF_ANALYSTS):
+        return
+    try:
+        store.begin()
+        store.index()
+        store.commit()
+    except LedgerUnusable:
+        store.rollback()
     except BaseException:
         store.rollback()
         raise

@@ -183,6 +183,15 @@ class Postgres(Store):
         with self._readable():
             return self.identity().version if self._made() else 0
 
+    def has_index(self, name: str) -> bool:
+        """Whether there is an index of this name, beside the tables."""
+        found = self.execute(
+            "SELECT 1 FROM pg_catalog.pg_indexes WHERE tablename = 'sfumato_receipts' AND indexname = %s "
+            "AND schemaname = ANY (current_schemas(false))",
+            (name,),
+        )
+        return bool(found)
+
     def close(self) -> None:
         """Lets go of the server."""
         if self._open is not None:

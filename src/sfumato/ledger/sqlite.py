@@ -177,6 +177,10 @@ class SQLite(Store):
             return 0
         return self.identity().version
 
+    def has_index(self, name: str) -> bool:
+        """Whether there is an index of this name."""
+        return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?", (name,)))
+
     def close(self) -> None:
         """Lets go of the file."""
         if self._open is not None:

@@ -11,7 +11,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.errors import LedgerUnusable
 from sfumato.ledger.chain import Row
 
-__all__ = ["MIGRATIONS", "Identity", "Store"]
+__all__ = ["MIGRATIONS", "OF_ANALYSTS", "Identity", "Store"]
 
 # Each entry takes a ledger from the version of its position to the next; entries are only ever added.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -30,6 +30,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     # kept behind the anchor's mark, must not write here.
     (),
 )
+# An index changes nothing of what is found, so that it needs no version: it is made where it is missing, and
+# who may not make it, or came before it, reads the same receipts.
+OF_ANALYSTS = "sfumato_receipts_analyst"
 
 _ALL = 2**62  # more than there are
 _AT_ONCE = 500  # values in one list of a statement
@@ -89,6 +92,10 @@ class Store(ABC):
         """The version of the tables, 0 if there are none."""
 
     @abstractmethod
+    def has_index(self, name: str) -> bool:
+        """Whether there is an index of this name."""
+
+    @abstractmethod
     def close(self) -> None:
         """Lets go of the database."""
 
@@ -123,6 +130,12 @@ class Store(ABC):
                 self.execute(statement.format(**self.types))
         if version:
             self._run("UPDATE sfumato_ledger SET version = ?", len(MIGRATIONS))
+        else:
+            self.index()
+
+    def index(self) -> None:
+        """Makes the index by which the receipts of one analyst are found, within a transaction."""
+        self.execute(f"CREATE INDEX IF NOT EXISTS {OF_ANALYSTS} ON sfumato_receipts (analyst, number)")
 
     def create(self, identity: Identity) -> None:
         """Writes down which ledger this is."""
@@ -168,19 +181,55 @@ class Store(ABC):
             )
         )
 
-    def rows_of(self, dataset: str, kind: str | None, first: int, most: int) -> list[Row]:
-        """Up to `most` receipts of a dataset, all or of a kind, from a number on, in order."""
-        only, kinds = ("", ()) if kind is None else ("AND kind = ? ", (kind,))
+    def rows_of(
+        self,
+        first: int,
+        most: int,
+        *,
+        last: int = _ALL,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        kind: str | None = None,
+        newest: bool = False,
+    ) -> list[Row]:
+        """Up to `most` receipts between two numbers, in order or newest first; None: of all.
+
+        Args:
+            first: The least number.
+            most: How many at most.
+            last: The largest number.
+            dataset: Of which.
+            analyst: Of whom, in this very spelling.
+            kind: What happened.
+            newest: Whether the newest come first.
+        """
+        columns = {"dataset": dataset, "analyst": analyst, "kind": kind}
+        wanted = {name: value for name, value in columns.items() if value is not None}
+        where = " AND ".join([*(f"{name} = ?" for name in wanted), "number >= ?", "number <= ?"])
+        order = "number DESC" if newest else "number"
         return _rows(
             self._run(
-                f"SELECT {_COLUMNS} FROM sfumato_receipts WHERE dataset = ? AND number >= ? {only}"
-                "ORDER BY number LIMIT ?",
-                dataset,
+                f"SELECT {_COLUMNS} FROM sfumato_receipts WHERE {where} ORDER BY {order} LIMIT ?",
+                *wanted.values(),
                 first,
-                *kinds,
+                last,
                 most,
             )
         )
+
+    def analysts(self) -> list[str]:
+        """All analysts on record, each in every spelling: by the index from one to the next."""
+        if not self.has_index(OF_ANALYSTS):
+            found = self._run("SELECT DISTINCT analyst FROM sfumato_receipts WHERE analyst IS NOT NULL")
+        else:
+            found = self._run(
+                "WITH RECURSIVE known (analyst) AS ("
+                "SELECT min(analyst) FROM sfumato_receipts WHERE analyst IS NOT NULL UNION ALL "
+                "SELECT (SELECT min(r.analyst) FROM sfumato_receipts AS r WHERE r.analyst > known.analyst) "
+                "FROM known WHERE known.analyst IS NOT NULL) "
+                "SELECT analyst FROM known WHERE analyst IS NOT NULL"
+            )
+        return [str(analyst) for (analyst,) in found]
 
     def debits_of(self, dataset: str, first: int, most: int) -> list[tuple[Row, bytes | None]]:
         """Up to `most` debits of a dataset from a number on, each with the mac that is before it."""

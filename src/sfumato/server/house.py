@@ -141,15 +141,15 @@ class House:
         """The steward's, for what stewards and auditors may know and do: for nobody else."""
         return self._ledger
 
-    def record(self, analyst: str | None, *, after: int = 0) -> Iterator[Receipt]:
-        """What is on record, oldest first: an analyst's own receipts, or with None all there are.
+    def record(
+        self, analyst: str | None, *, after: int = 0, before: int | None = None, newest: bool = False
+    ) -> Iterator[Receipt]:
+        """What is on record, oldest or newest first: an analyst's own receipts, or with None all there are.
 
         All are for stewards and auditors; what an analyst sees is read over a counter of theirs.
         """
-        if analyst is None:
-            return self.ledger.entries(after=after)
-        entries, own = self.session(analyst).ledger.entries(after=after), alike(analyst)
-        return (each for each in entries if each.analyst is not None and alike(each.analyst) == own)
+        ledger = self.ledger if analyst is None else self.session(analyst).ledger
+        return ledger.entries(analyst=analyst, after=after, before=before, newest=newest)
 
     def one_of(self, analyst: str | None, number: int) -> Receipt | None:
         """One receipt of `record`; None: it is not there, or another one's. No others are read for it."""

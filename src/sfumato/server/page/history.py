@@ -116,13 +116,9 @@ class Histories:
             known = self._known.get(name)
             if known is not None and known[0] == end:
                 return known[1]
-        after = max(0, end.number - MOST)
-        found = [
-            receipt
-            for receipt in islice(self._house.record(name, after=after), MOST)
-            if receipt.kind in ("debit", "read")
-        ]
-        made = History(found, whole=not after)
+        latest = list(islice(self._house.record(name, before=end.number + 1, newest=True), MOST + 1))
+        found = [receipt for receipt in reversed(latest[:MOST]) if receipt.kind in ("debit", "read")]
+        made = History(found, whole=len(latest) <= MOST)
         with self._lock:
             self._known[name] = end, made
             self._known.move_to_end(name)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 
 from starlette.exceptions import HTTPException
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.ledger import Memo, Receipt
-from sfumato.ledger.names import alike
 from sfumato.server.http.rereads import own_receipt
 from sfumato.session import Release, Session
 from sfumato.session.rereading import reread
 
 __all__ = ["Leaf", "answer_of", "last_of", "leaf_of"]
 
-_STEP, _STEPS, _LEAF = 500, 40, 25
+_LEAF, _LATELY = 25, 100
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -36,29 +36,15 @@ class Leaf:
 
 
 def leaf_of(session: Session, before: int | None = None, most: int = _LEAF) -> Leaf:
-    """The analyst's own debits before a receipt; looks at so many at most, and says where it ended."""
-    found: list[Receipt] = []
-    end = session.ledger.end().number + 1 if before is None else before
-    for _ in range(_STEPS):
-        start = max(end - _STEP, 1)
-        found += reversed([receipt for receipt in _between(session, start, end) if _is_own(session, receipt)])
-        end = start
-        if len(found) >= most or start == 1:
-            break
-    more = found[most:]
-    shown = tuple(found[:most])
-    if more:
-        return Leaf(shown, shown[-1].number)
-    return Leaf(shown, None if end == 1 else end)
+    """The analyst's own debits before a receipt."""
+    found = tuple(islice(_own(session, before), most + 1))
+    return Leaf(found[:most], found[most - 1].number if len(found) > most else None)
 
 
 def last_of(session: Session, dataset: str) -> Receipt | None:
-    """The analyst's last question about a dataset, if it is not long ago."""
-    end = session.ledger.end().number + 1
-    for receipt in reversed(list(_between(session, max(end - _STEP, 1), end))):
-        if receipt.dataset == dataset and _is_own(session, receipt):
-            return receipt
-    return None
+    """The analyst's last question about a dataset, if they did not ask much else since."""
+    lately = islice(_own(session), _LATELY)
+    return next((receipt for receipt in lately if receipt.dataset == dataset), None)
 
 
 def answer_of(session: Session, number: int, sql: str = "") -> tuple[Receipt, Release | str]:
@@ -103,12 +89,8 @@ def _of_others(receipt: Receipt) -> Receipt:
     )
 
 
-def _between(session: Session, start: int, end: int) -> Iterator[Receipt]:
-    for receipt in session.ledger.entries(after=start - 1):
-        if receipt.number >= end:
-            return
-        yield receipt
-
-
-def _is_own(session: Session, receipt: Receipt) -> bool:
-    return receipt.kind == "debit" and alike(receipt.analyst or "") == alike(session.analyst or "")
+def _own(session: Session, before: int | None = None) -> Iterator[Receipt]:
+    """The analyst's debits, newest first; nobody in particular has none."""
+    if session.analyst is None:
+        return iter(())
+    return session.ledger.entries(analyst=session.analyst, kind="debit", before=before, newest=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date
-from itertools import takewhile
+from itertools import islice
 from urllib.parse import urlencode
 
 from sfumato._dataclasses import dataclass
@@ -19,7 +19,6 @@ __all__ = ["Found", "Wanted", "search"]
 
 PAGE, REACH = 50, 20_000
 """Receipts on a page, and those that one request looks through."""
-_BLOCK = 1_000
 _NUMBER = re.compile(r"#?([0-9]{1,18})")
 
 
@@ -100,23 +99,15 @@ class Found:
 def search(house: House, who: Account, wanted: Wanted, before: int = 0) -> Found:
     """The newest receipts that fit, of those that somebody may see: an analyst their own."""
     name = None if who.may(Act.AUDIT) else who.name
-    ledger = house.ledger if name is None else house.session(name).ledger
-    last = ledger.end().number
-    high = min(before - 1, last) if before else last
-    lowest, found = max(0, high - REACH), list[Receipt]()
-    while high > lowest:
-        low = max(high - _BLOCK, lowest)
-        for receipt in reversed(_block(house.record(name, after=low), high)):
-            if wanted.fits(receipt):
-                if len(found) == PAGE:
-                    return Found(tuple(map(Told, found)), found[-1].number)
-                found.append(receipt)
-        high = low
-    return Found(tuple(map(Told, found)), lowest + 1 if lowest else 0, cut=lowest > 0)
-
-
-def _block(receipts: Iterator[Receipt], last: int) -> list[Receipt]:
-    return list(takewhile(lambda receipt: receipt.number <= last, receipts))
+    receipts, found = house.record(name, before=before or None, newest=True), list[Receipt]()
+    for receipt in islice(receipts, REACH):
+        if wanted.fits(receipt):
+            if len(found) == PAGE:
+                return Found(tuple(map(Told, found)), found[-1].number)
+            found.append(receipt)
+    more = next(receipts, None)
+    older = 0 if more is None else more.number + 1
+    return Found(tuple(map(Told, found)), older, cut=more is not None)
 
 
 def _day(text: str) -> date | None:
