@@ -235,7 +235,7 @@ def test_where_each_window_has_a_budget_the_first_question_names_one(end):
         schema={"the day": day},
     )
     with sf.Session(table, budget=sf.Budget(4, each="month")) as session:
-        common = Common(House(session), None, None, Looks(), None)
+        common = Common(House(session), None, None, None, Looks(), None)
         text = Feel(common)._first(session, "")
         quote = session.sql(text).quote(epsilon="0.5")
         windows = session.windows_of(quote.report)

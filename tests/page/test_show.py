@@ -192,7 +192,7 @@ def test_what_is_listed_is_the_newest_and_read_in_steps(monkeypatch):
         for price in ("0.1", "0.2", "0.3"):
             made.session("ada").sql("SELECT COUNT(*) AS n FROM visits").release(epsilon=price)
         made.session("bob").sql("SELECT COUNT(*) AS n FROM visits").release(epsilon="0.4")
-        common = Common(made, None, None, Looks(), Ways())
+        common = Common(made, None, None, None, Looks(), Ways())
         monkeypatch.setattr(show, "_STEP", 2)
         ada, sofia = Account("Ada", Role.ANALYST), Account("sofia", Role.STEWARD)
         debits = [each.number for each in made.record(None) if each.kind == "debit"][::-1]

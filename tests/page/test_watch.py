@@ -15,6 +15,7 @@ from sfumato.audit.findings import Audit, Finding
 from sfumato.audit.kept import keep
 from sfumato.server.access import Account, Accounts, Role
 from sfumato.server.doors import http_front
+from sfumato.server.http.asking import Threads
 from sfumato.server.page import history, searching
 from sfumato.server.page.history import Histories, Spending, outlook
 from sfumato.server.page.searching import PAGE, Wanted, search
@@ -482,3 +483,28 @@ def test_the_last_audit_that_was_kept_is_shown(small, tmp_path):
     assert "1 of 1 claims are broken" in told["lie"]
     assert "cannot be read: run sfumato audit --keep again" in told["torn"]
     assert EVIL not in "".join(told.values())
+
+
+def test_acts_and_audits_wait_behind_no_question(small, monkeypatch):
+    """Whatever stewards and auditors open of Watch is done aside of the threads that questions take."""
+    asked, run = [], Threads.__call__
+
+    async def seen(self, work):
+        asked.append(self)
+        return await run(self, work)
+
+    with Accounts.open(None) as accounts:
+        accounts.add("sofia", Role.STEWARD)
+        token = accounts.issue("sofia")[0]
+        with started(http_front(small, accounts)) as address, httpx.Client(base_url=address) as client:
+            client.post("/login", data={"token": token})
+            monkeypatch.setattr(Threads, "__call__", seen)
+            client.get("/watch/acts")
+            (aside,) = set(asked)
+            for path in ("", "/ledger", "/ledger/1", "/checks", "/accounts", "/spent?dataset=visits"):
+                assert client.get(f"/watch{path}").status_code == 200
+            sent = {"form": form_of(client), "once": "aside", "reason": "a test", "dataset": "visits"}
+            client.post("/watch/acts/take-back", data=sent)
+            client.post("/watch/accounts/add", data=sent | {"name": "zoe"})
+            assert set(asked) == {aside}
+            assert aside._most == 4

@@ -211,7 +211,7 @@ def test_where_the_page_shows_an_error_beside_the_question(
     place, broken, monkeypatch, logged, kind, act, role
 ):
     app = FastAPI()
-    common = Common(place, None, _at_once, LOOKS, None)
+    common = Common(place, None, _at_once, _at_once, LOOKS, None)
     _Failures(common.looks).add_to(app)
     Ask(common).add_to(app)
     Feel(common).add_to(app)

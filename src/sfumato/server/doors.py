@@ -52,8 +52,8 @@ def http_front(
             accounts.tries.refuse(address, _SIGNED)
             raise
 
-    def page(run: Threads) -> App:
-        return make_page(Common(house, accounts, run, Looks(), ways or Ways(), grounds), known)
+    def page(run: Threads, aside: Threads) -> App:
+        return make_page(Common(house, accounts, run, aside, Looks(), ways or Ways(), grounds), known)
 
     return make_app(house, known, accounts=accounts, ways=ways, page=page)
 

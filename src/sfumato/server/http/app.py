@@ -52,7 +52,7 @@ def make_app(
     accounts: Accounts | None = None,
     at_once: int | None = None,
     ways: Ways | None = None,
-    page: Callable[[Threads], App] | None = None,
+    page: Callable[[Threads, Threads], App] | None = None,
 ) -> App:
     """The application, with its guard.
 
@@ -63,7 +63,8 @@ def make_app(
         at_once: How many questions are answered at the same time; the others wait. None: 16, and 64
             where reads are kept to deadlines, which wait most of the time.
         ways: How it runs; None: in the usual ones.
-        page: What people see in a browser, made for what runs work in threads; None: nothing.
+        page: What people see in a browser, made for what runs questions in threads, and acts and
+            audits aside of them; None: nothing.
     """
     ways = ways or Ways()
     at_once = at_once or (_AT_ONCE_KEPT if ways.deadlines else _AT_ONCE)
@@ -95,7 +96,7 @@ def make_app(
         People(house, accounts, aside).add_to(app)
     recent = (lambda _: None) if accounts is None else accounts.recent
     api = Guard(Lasting(app, house.ledger.end), known, recent, ways.rates)
-    return Watched(api if page is None else Parted(api, page(run)), ways.watch)
+    return Watched(api if page is None else Parted(api, page(run, aside)), ways.watch)
 
 
 class _Routes:

@@ -56,7 +56,7 @@ def make_page(common: Common, known: Known) -> App:
     Start(common).add_to(app)
     app.add_api_route("/", _first(common.house), methods=["GET"], response_model=None)
     app.add_api_route("/static/{name:path}", _static, methods=["GET"], response_model=None)
-    badged = Badged(app, common.run, watch.count, "/watch")
+    badged = Badged(app, common.aside, watch.count, "/watch")
     return Hall(badged, known, common.accounts.recent, cookies, looks, common.ways.rates)
 
 

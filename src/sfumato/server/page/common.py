@@ -21,6 +21,7 @@ class Common:
         house: What is asked.
         accounts: Who may log in.
         run: Runs work in threads, paid reads within their deadlines.
+        aside: The same for acts of stewards and looks of auditors, which questions cannot take.
         looks: Fills templates in.
         ways: How the server runs.
         grounds: Where its tables are declared; None: in no file.
@@ -29,6 +30,7 @@ class Common:
     house: House
     accounts: Accounts
     run: Threads
+    aside: Threads
     looks: Looks
     ways: Ways
     grounds: Grounds | None = None

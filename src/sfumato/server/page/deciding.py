@@ -52,7 +52,7 @@ class Deciding:
     """Forms for stewards alone: nobody else sees them, or can send one."""
 
     def __init__(self, common: Common) -> None:
-        self._common, self._house, self._run = common, common.house, common.run
+        self._common, self._house, self._run = common, common.house, common.aside
         self._governing, self._once = Governing(common.house), Once()
         self._deeds = {
             "raise": _Deed(

@@ -35,7 +35,7 @@ class Staff:
     """Forms for stewards alone: nobody else sees them, or can send one."""
 
     def __init__(self, common: Common) -> None:
-        self._common, self._house, self._run = common, common.house, common.run
+        self._common, self._house, self._run = common, common.house, common.aside
         self._staffing, self._once = Staffing(common.house, common.accounts), Once()
         self._deeds: dict[str, Callable[[str, Mapping[str, str]], str]] = {
             "add": self._add,

@@ -17,6 +17,7 @@ from sfumato.errors import InvalidParameter, SfumatoError
 from sfumato.ledger.verification import Verification
 from sfumato.schema import Windows
 from sfumato.server.access import Account, Act
+from sfumato.server.http.asking import Threads
 from sfumato.server.http.books import Books
 from sfumato.server.page.common import Common
 from sfumato.server.page.history import Histories, outlook
@@ -43,8 +44,8 @@ class Watch:
     """What is spent, by whom and when, for everybody as far as they may know it."""
 
     def __init__(self, common: Common) -> None:
-        self._common, self._house, self._run = common, common.house, common.run
-        self._books = Books(common.house, common.run)
+        self._common, self._house = common, common.house
+        self._books = Books(common.house, common.aside)
         self._histories = Histories(common.house)
         self._verified: _Verified | None = None
         self._verifying: asyncio.Task[None] | None = None
@@ -61,6 +62,10 @@ class Watch:
             ("GET", "/watch/export", self.export),
         ):
             app.add_api_route(path, run, methods=[method], response_model=None)
+
+    def _run(self, who: Account) -> Threads:
+        """Where somebody's looks are done: those of stewards and auditors wait behind no question."""
+        return self._common.aside if who.may(Act.AUDIT) else self._common.run
 
     def count(self, who: Account) -> int:
         """How many alerts somebody has."""
@@ -79,7 +84,7 @@ class Watch:
                 "analysts": {one.balance.dataset: _analysts(found, one.balance.dataset) for one in whole},
             }
 
-        values = await self._run(work)
+        values = await self._run(who)(work)
         most = 10**6 if request.query_params.get("all") else _ROWS
         return await self._common.looks.made(request, "watch.html", tab="/watch", most=most, **values)
 
@@ -112,7 +117,7 @@ class Watch:
             }
 
         return await self._common.looks.made(
-            request, "watch_spent.html", tab="/watch", **await self._run(work)
+            request, "watch_spent.html", tab="/watch", **await self._run(who)(work)
         )
 
     def _over_time(self, who: Account, one: Standing) -> tuple[Any, str, bool]:
@@ -132,7 +137,7 @@ class Watch:
         """Receipts that fit a search: an analyst's own, all for auditors and stewards."""
         who, asked = asker(request), request.query_params
         wanted, before = Wanted.of(asked), _number(asked.get("before", ""))
-        found = await self._run(lambda: search(self._house, who, wanted, before))
+        found = await self._run(who)(lambda: search(self._house, who, wanted, before))
         older = wanted.address(found.older) if found.older else ""
         return await self._common.looks.made(
             request,
@@ -150,7 +155,7 @@ class Watch:
         """Whether it is another one's, or is not there, is not told apart."""
         who, wanted = asker(request), _number(number)
         name = None if who.may(Act.AUDIT) else who.name
-        found = await self._run(lambda: self._house.one_of(name, wanted))
+        found = await self._run(who)(lambda: self._house.one_of(name, wanted))
         if found is None:
             raise HTTPException(404)
         return await self._common.looks.made(
@@ -161,9 +166,9 @@ class Watch:
         """Whether the ledger holds, and what else may be checked."""
         who = asker(request)
         who.needs(Act.AUDIT)
-        number = await self._run(lambda: self._house.ledger.number)
+        number = await self._run(who)(lambda: self._house.ledger.number)
         last, busy = self._verified, self._verifying
-        audited, unread = await self._run(self._audited)
+        audited, unread = await self._run(who)(self._audited)
         return await self._common.looks.made(
             request,
             "watch_checks.html",
