@@ -13,9 +13,11 @@ from axe_playwright_python.sync_playwright import Axe
 from served import house, started
 from sfumato.audit.findings import Audit, Finding
 from sfumato.audit.kept import keep
+from sfumato.errors import LedgerUnusable
 from sfumato.server.access import Account, Accounts, Role
 from sfumato.server.doors import http_front
 from sfumato.server.http.asking import Threads
+from sfumato.server.http.books import Books
 from sfumato.server.page import history, searching
 from sfumato.server.page.history import Histories, Spending, outlook
 from sfumato.server.page.searching import PAGE, Wanted, search
@@ -508,3 +510,21 @@ def test_acts_and_audits_wait_behind_no_question(small, monkeypatch):
             client.post("/watch/accounts/add", data=sent | {"name": "zoe"})
             assert set(asked) == {aside}
             assert aside._most == 4
+
+
+@pytest.mark.parametrize(("role", "shown"), [(Role.AUDITOR, False), (Role.STEWARD, True)])
+def test_why_a_verification_failed_is_told_to_stewards_alone(small, monkeypatch, role, shown):
+    async def fails(self):
+        raise LedgerUnusable("It lies in /secret/place.")
+
+    monkeypatch.setattr(Books, "verified", fails)
+    with Accounts.open(None) as accounts:
+        accounts.add("eve", role)
+        token = accounts.issue("eve")[0]
+        with started(http_front(small, accounts)) as address, httpx.Client(base_url=address) as client:
+            client.post("/login", data={"token": token})
+            client.post("/watch/verify", data={"form": form_of(client)})
+            text = client.get("/watch/checks").text
+    assert "The ledger does not hold" in text
+    assert ("/secret/place" in text) == shown
+    assert ("tell the steward trouble" in text) != shown

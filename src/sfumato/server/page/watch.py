@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +26,7 @@ from sfumato.server.page.looks import asker
 from sfumato.server.page.searching import Wanted, search
 from sfumato.server.page.standing import Standing, alerts, standings
 from sfumato.server.page.told import KINDS, Told
+from sfumato.server.troubles import said
 
 __all__ = ["Watch"]
 
@@ -33,11 +35,12 @@ _ROWS, _PATIENCE = 50, 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Verified:
-    """The last verification by this server: when it began, who asked for it, and what it found."""
+    """The last verification by this server: when it began, who asked, what it found, or why it could not."""
 
     when: datetime
     by: str
     found: Verification
+    wrong: SfumatoError | None = None
 
 
 class Watch:
@@ -168,6 +171,8 @@ class Watch:
         who.needs(Act.AUDIT)
         number = await self._run(who)(lambda: self._house.ledger.number)
         last, busy = self._verified, self._verifying
+        if last is not None and last.wrong is not None:
+            last = replace(last, found=Verification((said(last.wrong, who),), 0, ""))
         audited, unread = await self._run(who)(self._audited)
         return await self._common.looks.made(
             request,
@@ -201,10 +206,9 @@ class Watch:
     async def _verify(self, by: str) -> None:
         begun = datetime.now(UTC)
         try:
-            found = await self._books.verified()
-        except SfumatoError as error:  # it cannot even be read
-            found = Verification((str(error),), 0, "")
-        self._verified = _Verified(begun, by, found)
+            self._verified = _Verified(begun, by, await self._books.verified())
+        except SfumatoError as error:  # it cannot even be read; who looks is told what is for them
+            self._verified = _Verified(begun, by, Verification((), 0, ""), error)
 
     async def export(self, request: Request) -> Response:
         """Every receipt, one JSON object a line, as a file."""
