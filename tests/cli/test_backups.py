@@ -9,7 +9,7 @@ from provider import AUDIENCE, provider
 from scram_client import ScramClient
 from served import Client
 from sfumato.catalog import Catalog
-from sfumato.cli.serve import _opened
+from sfumato.cli.serving import opened
 from sfumato.errors import LoginFailed
 from sfumato.server.access import Accounts
 from sfumato.server.access.issuers import Issuer
@@ -80,7 +80,7 @@ class Fronts:
 def begun(issuing):
     """As `sfumato serve` begins."""
     issuer = Issuer(issuing.issuer, AUDIENCE)
-    with _opened(Catalog.read(environ={})) as (house, accounts):
+    with opened(Catalog.read(environ={})) as (house, accounts):
         yield Fronts(accounts, Client(http_front(house, accounts, Ways(issuer=issuer))), issuing)
 
 
@@ -92,7 +92,7 @@ def removed_over_http(cli, token):
     """The same act, by a steward with a token."""
     assert cli("account", "add", "sofia", "--role", "steward").code == 0
     own = cli("account", "token", "sofia").out.strip()
-    with _opened(Catalog.read(environ={})) as (house, accounts):
+    with opened(Catalog.read(environ={})) as (house, accounts):
         ask = Client(http_front(house, accounts))
         assert ask("DELETE", "/api/accounts/ada", own).status_code == 200
 
