@@ -43,6 +43,8 @@ def grounds(house, tmp_path):
 def screens(grounds, file, unit, epsilon="1", delta="1e-6", *, changed=None):
     """What the forms send where nothing is changed and nothing is known."""
     made = Drafts().begin("sofia", grounds.located(file), grounds, uploaded=False)
+    if made.naming.doubt:
+        made.naming, made.table = grounds.looked(made.file, False)
     columns, table = list(made.table.columns), made.table
     made.take_unit({"unit": "row" if unit == "row" else str(columns.index(unit))})
     said = {f"what{place}": table.role(name) for place, name in enumerate(columns)}
@@ -60,6 +62,8 @@ def screens(grounds, file, unit, epsilon="1", delta="1e-6", *, changed=None):
 def test_the_same_decisions_make_the_same_file_as_init(grounds, tmp_path, monkeypatch, file, unit):
     monkeypatch.chdir(tmp_path)
     arguments = ["init", file, "--unit", unit, "--epsilon", "1", "--delta", "1e-6", "-o", "by_init.toml"]
+    if file == "rows.csv":
+        arguments.append("--no-header")  # what nobody can tell by its words is said, here and there
     assert invoke(app, arguments).exit_code == 0
     assert grounds.text(screens(grounds, file, unit).wanted) == (tmp_path / "by_init.toml").read_text()
 
