@@ -19,6 +19,7 @@ from benchmarks.harness import Report, seconds
 TURNS = 15
 FLAGS = ["--no-sandbox", "--headless", "--disable-background-networking", "--disable-gpu"]
 PAGES = ("/ask", "/ask/build", "/feel", "/watch", "/show", "/show/datasets/visits/card", "/start")
+_LAST = "() => performance.getEntriesByType('resource').filter(e => e.name.includes('quote')).at(-1).duration"
 QUESTION = "SELECT ward, COUNT(*) AS n, AVG(cost) AS mean FROM visits WHERE age >= {} GROUP BY ward"
 
 
@@ -129,10 +130,9 @@ def quoting(report: Report) -> None:
         for turn in range(TURNS * 2):
             with page.expect_response(lambda answer: answer.request.method == "POST") as waiting:
                 page.fill("textarea", QUESTION.format(20 + turn))
-            timing = waiting.value.request.timing
             waiting.value.finished()
-            taken.append((timing["responseEnd"] - timing["requestStart"]) / 1000)
-            time.sleep(0.05)
+            time.sleep(0.05)  # until the browser has noted how long it took
+            taken.append(page.evaluate(_LAST) / 1000)
     ordered = sorted(taken)
     middle, late = statistics.median(ordered), ordered[int(0.95 * len(ordered))]
     report.row("live quote", "page", seconds(middle), seconds(late), median=middle, p95=late)
