@@ -17,10 +17,11 @@ import pytest
 
 __all__ = ["Measured", "count", "follow", "listed", "parsed", "written"]
 
-QUICK = 0.02
+QUICK = 0.008
 """Seconds that the cases of one function may take in `make quick`: of more cases some count as slow."""
 
 _PLACE = "tests/durations.txt"
+_BROWSER = "tests/page/"
 _HEAD = "# Of each test function the longest case, all cases and their number; written by `make durations`.\n"
 
 
@@ -106,7 +107,7 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark what is slow: cases beyond what fits into `make quick`, and all that need PostgreSQL."""
+    """Mark what is slow: cases beyond what fits into `make quick`, and what needs PostgreSQL or a browser."""
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("stats") is None:
@@ -116,7 +117,7 @@ def pytest_collection_modifyitems(items):
         quick = len(those) if known is None else known.quick(len(those))
         kept = {round(place * len(those) / quick) for place in range(quick)}
         for place, item in enumerate(those):
-            if place not in kept or "[postgres" in item.name:
+            if place not in kept or "[postgres" in item.name or function.startswith(_BROWSER):
                 item.add_marker(pytest.mark.slow)
 
 
