@@ -8,7 +8,8 @@ import struct
 
 import pyarrow.parquet as pq
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+
+from chromium import violations
 
 COUNTS = "SELECT city, COUNT(*) AS n FROM visits WHERE age >= {age} GROUP BY city"
 
@@ -26,15 +27,6 @@ def asked(client, path, **sent):
 
 def seen_in(page):
     return re.search(r'name="seen" value="([0-9a-f]{32})"', page)[1]
-
-
-def violations(page):
-    """What axe finds, light and dark."""
-    found = []
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        found += Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    return [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]
 
 
 def test_an_analyst_sees_the_price_pays_it_and_takes_the_answer_away(site, visit):
@@ -81,8 +73,10 @@ def test_an_analyst_sees_the_price_pays_it_and_takes_the_answer_away(site, visit
     page.reload()
     page.goto("/ask/history")
     page.click(f"text=See answer {number}")
+    page.wait_for_url("**/ask/receipts/*")
     assert re.search(r"Lyon\s+[\d,]+ ± \d+", page.inner_text("table"))
     page.click("text=Edit this question")
+    page.wait_for_url("**/ask?from=*")
     assert page.input_value("#sql") == COUNTS.format(age=11)
     assert "This is free" in page.inner_text("#quote")
     assert left(site, "ada") == pytest.approx(before - 0.2)
@@ -176,6 +170,48 @@ def test_an_answer_that_somebody_else_paid_for_counts_and_is_shown(site):
     assert left(site, "ben") == pytest.approx(before - 0.1)
 
 
+def test_what_another_paid_is_what_counts_and_what_is_seen(site):
+    """However little one names for it: a larger figure than the one on the button is never counted."""
+    sent = {"sql": COUNTS.format(age=19), "epsilon": "0.02"}
+    with site.entered("ada") as ada, site.entered("ben") as ben:
+        for price in ("0.1", "0.15"):
+            dear = sent | {"epsilon": price}
+            bought = asked(ada, "/ask/release", **dear, seen=seen_in(asked(ada, "/ask/quote", **dear).text))
+            assert bought.status_code == 303
+            before, quote = left(site, "ben"), asked(ben, "/ask/quote", **sent).text
+            assert f"counts epsilon {price} toward your limit" in quote
+            assert "epsilon 0.02 and see" not in quote
+            if price == "0.1":
+                early = seen_in(quote)
+        assert asked(ben, "/ask/release", **sent, seen=early).status_code == 409
+        assert left(site, "ben") == before
+        asked(ben, "/ask/release", **sent, seen=seen_in(quote))
+    assert left(site, "ben") == pytest.approx(before - 0.15)
+
+
+TOO_LONG = {
+    "sql": COUNTS.format(age=20).ljust(20_000) + " HAVING n > 10",
+    "epsilon": "0.2".ljust(64, "0") + "e-3",
+    "error": "300.".ljust(64, "0") + "e3",
+}
+
+
+@pytest.mark.parametrize("field", TOO_LONG)
+def test_what_is_too_long_is_refused_and_never_cut(site, field):
+    """The beginning of a question is another question, and that of a number another number."""
+    sent = {"sql": COUNTS.format(age=20)} | ({"epsilon": "0.2"} if field == "sql" else {})
+    sent[field] = TOO_LONG[field]
+    before = left(site, "ada")
+    with site.entered("ada") as client:
+        quote = asked(client, "/ask/quote", **sent)
+        assert quote.status_code == 422
+        assert "has at most" in quote.text
+        cut = sent | {field: sent[field][: 20_000 if field == "sql" else 64]}
+        seen = seen_in(asked(client, "/ask/quote", **cut).text)
+        assert asked(client, "/ask/release", **sent, seen=seen).status_code == 422
+    assert left(site, "ada") == before
+
+
 def test_a_refusal_is_mended_with_one_click_and_names_are_completed(visit):
     page = visit("ada", "/ask")
     page.fill("#epsilon", "0.1")
@@ -254,6 +290,7 @@ def test_all_of_it_works_without_scripts(site, visit):
     assert left(site, "ben") < before
     page.select_option("#confidence", "0.99")
     page.click("#settings button")
+    page.wait_for_url("**confidence=0.99*")
     assert "holds 99 % of the time" in page.inner_text("figure")
 
 
@@ -279,5 +316,6 @@ def test_nobody_is_kept_out(visit):
     page.goto("/ask/history")
     assert violations(page) == []
     page.click("text=See answer >> nth=0")
+    page.wait_for_url("**/ask/receipts/*")
     page.wait_for_selector("svg.chart")
     assert violations(page) == []

@@ -3,14 +3,15 @@
 import csv
 import io
 import json
+import re
 
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.server.page import answered, charts
-from sfumato.server.page.charts import chart_of, drawable
-from sfumato.server.page.downloads import file_of, harmless, kinds
-from sfumato.server.page.past import leaf_of
+from sfumato.server.page.ask import answered, charts
+from sfumato.server.page.ask.charts import chart_of, drawable
+from sfumato.server.page.ask.downloads import file_of, harmless, kinds
+from sfumato.server.page.ask.past import leaf_of
 from sfumato.session import shown
 
 BAD = "<script>alert(1)</script>"
@@ -178,3 +179,14 @@ def test_the_past_is_read_backwards_leaf_by_leaf(session):
         before = leaf.older
     assert found == sorted(set(found), reverse=True)
     assert set(numbers) <= set(found)
+
+
+@pytest.mark.parametrize("names", [["NY", "LA"], ["a" * 22, "b"], ["x" * 60, None]])
+def test_names_of_bars_have_room_for_the_large_letters_of_a_phone(names):
+    count = len(names)
+    points = charts._Points(names, [5.0] * count, [4.0] * count, [6.0] * count)
+    picture = charts._bars(points, "n")
+    found = re.findall(r'<text class="strong" x="(\d+)"[^>]*>([^<]*)<', picture)
+    assert len(found) == count
+    for place, name in found:
+        assert 12 * len(name) <= int(place) <= 300  # the rest of 720 is for the bars

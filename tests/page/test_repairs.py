@@ -10,8 +10,8 @@ from re import _constants, _parser
 import pytest
 
 from sfumato.errors import QueryRefused
-from sfumato.server.page import repairs
-from sfumato.server.page.quoting import Asked, Quoted, Refused, quoted
+from sfumato.server.page.ask import repairs
+from sfumato.server.page.ask.quoting import Asked, Quoted, Refused, quoted
 from sfumato.session.vault import Vault
 
 TODAY = datetime.date.today().isoformat()

@@ -1,6 +1,7 @@
 """What Start writes is what `sfumato init` writes; a file that is there is added to, and never changed."""
 
 import tomllib
+from urllib.parse import urlencode
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,11 +12,12 @@ from sfumato.catalog.adding import replace_text, with_table
 from sfumato.catalog.looking import drafted, naming_of
 from sfumato.cli import app
 from sfumato.engines import engine as open_engine
-from sfumato.errors import CatalogUnusable, LedgerMismatch, SourceUnusable
+from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch, SourceUnusable
 from sfumato.ledger import Ledger
 from sfumato.server.grounds import Grounds, Wanted
 from sfumato.server.house import House
-from sfumato.server.page.drafting import Drafts
+from sfumato.server.page.forms import fields
+from sfumato.server.page.start.drafting import Drafts
 
 CSV = "patient_id,visit_date,ward,age,cost\n1,2024-01-02,a,50,3.5\n2,2024-01-03,b,60,4.5\n"
 
@@ -53,6 +55,28 @@ def screens(grounds, file, unit, epsilon="1", delta="1e-6", *, changed=None):
     made.take_bounds(changed or {})
     made.take_budget({"choice": "other", "epsilon": epsilon, "delta": delta}, [])
     return made
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_table_has_as_many_columns_as_a_form_has_fields_for(grounds, kind):
+    """One more is refused in a sentence before anybody decides on them: their form would not be taken."""
+
+    def wide(columns):
+        file = grounds.folder / f"wide.{kind}"
+        if kind == "csv":
+            file.write_text(
+                ",".join(f"c{place}" for place in range(columns)) + "\n" + "1," * (columns - 1) + "1\n"
+            )
+        else:
+            pq.write_table(pa.table({f"c{place}": [1] for place in range(columns)}), file)
+        return grounds.looked(file, True)[1]
+
+    table = wide(900)
+    names = ["form", "name", *(f"{word}{place}" for place in range(900) for word in ("what", "type"))]
+    assert len(table.columns) == 900
+    assert fields(urlencode(dict.fromkeys(names, "x")).encode()).keys() == set(names)
+    with pytest.raises(InvalidParameter, match=r"The file has 901 columns, and at most 900 .* sfumato init"):
+        wide(901)
 
 
 @pytest.mark.parametrize(

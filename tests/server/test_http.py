@@ -10,9 +10,9 @@ from sfumato.errors import LedgerUnusable
 from sfumato.ledger import Receipt
 from sfumato.server.access import Account, Role
 from sfumato.server.http.app import make_app
-from sfumato.server.page.history import Histories
-from sfumato.server.page.past import last_of, leaf_of
-from sfumato.server.page.searching import Wanted, search
+from sfumato.server.page.ask.past import last_of, leaf_of
+from sfumato.server.page.watch.history import Histories
+from sfumato.server.page.watch.searching import Wanted, search
 
 PATHS = ["/api", "/api/", "/api/me", "/api/datasets", "/api/nothing", "/api/openapi.json", "/api//datasets"]
 

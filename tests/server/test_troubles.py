@@ -26,11 +26,11 @@ from sfumato.server.access import Account, Role
 from sfumato.server.http.app import make_app
 from sfumato.server.log import Log
 from sfumato.server.page.app import _Failures
-from sfumato.server.page.ask import Ask
+from sfumato.server.page.ask.quoting import Asked, quoted
+from sfumato.server.page.ask.section import Ask
 from sfumato.server.page.common import Common
-from sfumato.server.page.feel import Feel
+from sfumato.server.page.feel.section import Feel
 from sfumato.server.page.looks import Looks
-from sfumato.server.page.quoting import Asked, quoted
 from sfumato.server.wire import Front
 from sfumato.server.wire.sqlstates import STATES
 from sfumato.session import Query, Session

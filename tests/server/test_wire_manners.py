@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterator
@@ -100,6 +101,62 @@ def test_what_was_paid_stays_paid_when_it_is_closed_early_or_rolled_back(
     assert spent(steward) - before == pytest.approx(1)
     assert connection.execute(DAYS.format(55)).fetchall() == first
     assert spent(steward) - before == pytest.approx(1)
+
+
+PRICE = "SHOW sfumato.epsilon"
+POINTS = {
+    "a price that was set since": (["SET sfumato.epsilon = 3", "ROLLBACK TO here"], "0.5"),
+    "a price for the transaction alone": (
+        ["SET LOCAL sfumato.epsilon = 3", "ROLLBACK TO SAVEPOINT here"],
+        "0.5",
+    ),
+    "by a function": (
+        ["SELECT set_config('sfumato.epsilon', '3', false)", "ROLLBACK WORK TO here"],
+        "0.5",
+    ),
+    "all that was set": (["RESET ALL", "SET sfumato.epsilon = 3", "ROLLBACK TRANSACTION TO here"], "0.5"),
+    "what failed": (["SET sfumato.epsilon = 3", "SELECT nonsense", 'ROLLBACK TO "here"'], "0.5"),
+    "not what was set before": (["SET sfumato.epsilon = 1", "SAVEPOINT later", "ROLLBACK TO later"], "1"),
+    "those after it": (
+        ["SAVEPOINT later", "SET sfumato.epsilon = 3", "RELEASE later", "ROLLBACK TO here"],
+        "0.5",
+    ),
+    "the last of a name": (
+        ["SET sfumato.epsilon = 1", "SAVEPOINT here", "SET sfumato.epsilon = 3", "ROLLBACK TO here"],
+        "1",
+    ),
+    "then the one before": (
+        ["SAVEPOINT here", "SET sfumato.epsilon = 3", "RELEASE SAVEPOINT here", "ROLLBACK TO here"],
+        "0.5",
+    ),
+    "again": (["ROLLBACK TO here", "SET sfumato.epsilon = 3", "ROLLBACK TO here"], "0.5"),
+}
+
+
+@pytest.mark.parametrize("what", POINTS)
+def test_going_back_to_a_savepoint_undoes_prices(connection: psycopg.Connection, what: str) -> None:
+    """As PostgreSQL does: who goes back pays no price that was set for what is undone."""
+    steps, price = POINTS[what]
+    connection.execute("SAVEPOINT here")
+    for step in steps:
+        with contextlib.suppress(psycopg.errors.DatabaseError):
+            connection.execute(step)
+    assert connection.execute(PRICE).fetchone() == (price,)
+    connection.commit()
+    assert connection.execute(PRICE).fetchone() == ("0.5" if "LOCAL" in steps[0] else price,)
+
+
+def test_savepoints_are_of_a_transaction_and_not_without_number(connection: psycopg.Connection) -> None:
+    for text in ("ROLLBACK TO nowhere", "RELEASE nowhere"):
+        assert state_of(connection, text) == "3B001"
+    assert state_of(connection, "SAVEPOINT") == "42601"
+    for _ in range(200):
+        connection.execute("SAVEPOINT again")  # as some drivers do before each statement
+    for number in range(49):
+        connection.execute(f"SAVEPOINT p{number}")
+    assert state_of(connection, "SAVEPOINT more") == "53400"
+    connection.autocommit = True
+    assert state_of(connection, "SAVEPOINT here") == "25P01"
 
 
 def test_statements_prepared_in_sql_are_asked_with_values(

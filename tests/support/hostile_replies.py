@@ -272,9 +272,9 @@ def show(*values: Any) -> None:
         str(value).encode("utf-8", "backslashreplace")
 
 
-def fault(ask: Callable[[], None]) -> str:
+def fault(ask: Callable[[], None], seconds: int = SECONDS) -> str:
     """What is wrong with how it ended; empty: it ended well, or in one sentence of ours."""
-    signal.alarm(SECONDS)
+    signal.alarm(seconds)
     try:
         ask()
     except SfumatoError as error:

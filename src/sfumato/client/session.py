@@ -12,6 +12,7 @@ from urllib.parse import quote as _in_path
 
 from sfumato.client.connection import Connection
 from sfumato.client.documents import MOST_BYTES_READ
+from sfumato.client.hindsight import looking_back, paid_of
 from sfumato.client.kept import Kept
 from sfumato.client.query import RemoteQuery, made_of
 from sfumato.client.selection import RemoteSelection
@@ -185,13 +186,12 @@ class RemoteSession(NotAList):
         when = window.names[0] if isinstance(window, Windows) else None if window is None else str(window)
         path = f"/api/session/balance/{_in_path(str(asked), safe='')}"
         told = self.connection.get(path, {"window": when})
-        return made_of(
-            told,
-            lambda data, _: unpack_balance(
-                data, lambda: self.connection.get(f"{path}/losses", {"window": when})
-            ),
-            {},
-        )
+
+        def losses() -> list[Any]:
+            document = self.connection.get(f"{path}/losses", {"window": when})
+            return made_of(document, lambda data, _: paid_of(data), {})
+
+        return made_of(told, lambda data, _: looking_back(unpack_balance(data, losses)), {})
 
     def releases(self, *, after: int | Receipt = 0, most: int | None = None) -> list[Receipt]:
         """The receipts of what was paid in this name, oldest first; a steward's and an auditor's: all.

@@ -12,7 +12,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.catalog import Catalog, DraftTable, draft, write_new
 from sfumato.catalog.adding import replace_text, with_table
 from sfumato.catalog.keys import Kept
-from sfumato.catalog.looking import Naming, drafted, naming_of
+from sfumato.catalog.looking import Naming, drafted, naming_of, refuse_wide
 from sfumato.errors import CatalogUnusable, InvalidParameter, LedgerMismatch, SfumatoError, SourceUnusable
 from sfumato.server.house import House
 
@@ -20,6 +20,7 @@ __all__ = ["SUFFIXES", "Grounds", "Wanted", "suffix_of"]
 
 SUFFIXES = (".parquet", ".parq", ".pq", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _MOST_LISTED, _LONGEST = 50, 500
+_MOST_COLUMNS = 900  # each has two fields in a form, which holds 2,000
 _OUTSIDE = (
     "There is no such CSV or Parquet file in the catalog's folder; what lies outside it, or behind a link "
     "that leads out of it, is not read here."
@@ -98,11 +99,14 @@ class Grounds:
 
         Raises:
             SourceUnusable: if it cannot be opened.
+            InvalidParameter: if it has more columns than forms have fields for.
         """
         with self._told():
-            naming = naming_of(str(file), header)
+            naming = naming_of(str(file), header, most=_MOST_COLUMNS)
             source = file.relative_to(self.folder).as_posix()
-            return naming, drafted(str(file), naming, source=source, taken=self.taken())
+            table = drafted(str(file), naming, source=source, taken=self.taken())
+            refuse_wide(len(table.columns), _MOST_COLUMNS)
+            return naming, table
 
     def taken(self) -> list[str]:
         """Names that a new table cannot have: those of tables and datasets that are served or in the file."""

@@ -12,6 +12,7 @@ from sfumato.errors import AccessDenied, InvalidParameter
 from sfumato.ledger import Budget, Ledger, Receipt, Steward
 from sfumato.ledger.names import alike
 from sfumato.schema import PrivateTable, PublicTable
+from sfumato.server.dossiers import Dossiers
 from sfumato.session.widening import opened
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class House:
         self._lock, self._turn = threading.Lock(), threading.Lock()
         self._work, self._working = 0, threading.Condition()
         self._ends: list[Callable[[], object]] = []
+        self._dossiers = Dossiers()
 
     def widen(
         self,
@@ -164,18 +166,20 @@ class House:
         """The steward's acts, on record as done by somebody."""
         return Steward(self.ledger, by=by)
 
-    def facts(self, dataset: str) -> Facts:
+    def facts(self, dataset: str, *, latest: int | None = None) -> Facts:
         """All that is on record about a dataset, for stewards and auditors: no row is read.
+
+        Args:
+            dataset: Which one.
+            latest: Of how many answers the error is told, the newest first; None: of all.
 
         Raises:
             InvalidParameter: if the tables were declared without a steward's file.
             LedgerTampered: if the ledger does not verify.
         """
-        from sfumato.dossier import facts
-
         if self.catalog is None:
             raise InvalidParameter("A dossier needs a catalog: serve a sfumato.toml.")
-        return facts(self.catalog, self.ledger, dataset, session=self._steward)
+        return self._dossiers.facts(self.catalog, self.ledger, dataset, session=self._steward, latest=latest)
 
     def receipts(self) -> list[Receipt]:
         """What was released before, by everybody, oldest first: for stewards and auditors."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from sfumato.server.access.accounts import FRESH, LIVE_TOKENS, Accounts, Listed, TokenInfo, Witness
 from sfumato.server.access.login import Login
+from sfumato.server.access.logins import Logins
 from sfumato.server.access.roles import Account, Act, Role
 from sfumato.server.access.scram import Exchange, ScramKeys, ScramVerifier, end_point, mechanisms
 from sfumato.server.access.tries import Tries
@@ -31,6 +32,7 @@ __all__ = [
     "Exchange",
     "Listed",
     "Login",
+    "Logins",
     "Role",
     "ScramKeys",
     "ScramVerifier",

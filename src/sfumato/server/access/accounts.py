@@ -16,6 +16,7 @@ from sfumato.ledger import Ledger
 from sfumato.ledger.names import new_name
 from sfumato.random import salt
 from sfumato.server.access.login import Login
+from sfumato.server.access.logins import Logins
 from sfumato.server.access.record import Ended, Record, put_right
 from sfumato.server.access.remembered import Checked, Remembered
 from sfumato.server.access.roles import Account, Role
@@ -92,6 +93,7 @@ class Accounts:
             AccountRow(nobody, "", Role.AUDITOR.value, 0, hidden),
         )
         self.tries = Tries(ticks=ticks)
+        self.logins = Logins(tables, clock=clock, ticks=ticks, fresh=FRESH)
 
     @classmethod
     def open(

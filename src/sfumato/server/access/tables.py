@@ -36,6 +36,7 @@ _STATEMENTS = (
     "server {blob} NOT NULL, seal {blob} NOT NULL)",
     "CREATE INDEX sfumato_tokens_person ON sfumato_tokens (person, created)",
 )
+_ENDED = "CREATE TABLE sfumato_ended (login {blob} PRIMARY KEY, until {integer} NOT NULL)"
 _ACCOUNT = "a.person, a.name, a.role, a.created, a.seal"
 _TOKEN = "t.id, t.person, t.created, t.expires, t.revoked, t.hash, t.stored, t.server, t.seal"
 
@@ -102,9 +103,13 @@ class _File(SQLite):
 
     def version(self) -> int:
         """The version of the tables, 0 if there are none."""
-        if not self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sfumato_access'"):
+        if not self.has("sfumato_access"):
             return 0
         return int(self.execute("SELECT version FROM sfumato_access")[0][0])
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table."""
+        return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)))
 
 
 class _Server(Postgres):
@@ -121,11 +126,18 @@ class _Server(Postgres):
 
     def version(self) -> int:
         """The version of the tables, 0 if there are none."""
+        if not self.has("sfumato_access"):
+            return 0
+        return int(self.execute("SELECT version FROM sfumato_access")[0][0])
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table."""
         found = self.execute(
-            "SELECT 1 FROM pg_catalog.pg_tables WHERE tablename = 'sfumato_access' "
-            "AND schemaname = ANY (current_schemas(false))"
+            "SELECT 1 FROM pg_catalog.pg_tables WHERE tablename = %s "
+            "AND schemaname = ANY (current_schemas(false))",
+            (table,),
         )
-        return int(self.execute("SELECT version FROM sfumato_access")[0][0]) if found else 0
+        return bool(found)
 
 
 def opened(ledger: str | Path | None, state: Path | None, *, create: bool) -> tuple[Tables, ServerKey]:
@@ -137,7 +149,7 @@ def opened(ledger: str | Path | None, state: Path | None, *, create: bool) -> tu
     """
     if ledger is None or ledger == ":memory:":
         return _in_memory()
-    store: Store
+    store: _File | _Server
     if isinstance(ledger, str) and ledger.startswith(POSTGRES):
         folder = (Path(STATE) if state is None else state).absolute()
         store, at = _Server(ledger), lambda name: folder / f"{name}.serverkey"
@@ -167,20 +179,26 @@ def _in_memory() -> tuple[Tables, ServerKey]:
     return Tables(store, fleeting=True), key
 
 
-def _key(store: Store, at: Callable[[str], Path], *, create: bool) -> ServerKey:
+@contextlib.contextmanager
+def _transaction(store: Store) -> Iterator[None]:
+    store.begin()
+    try:
+        yield
+        store.commit()
+    except BaseException:
+        store.rollback()
+        raise
+
+
+def _key(store: _File | _Server, at: Callable[[str], Path], *, create: bool) -> ServerKey:
     """The key of the tables, which are made if there are none."""
     if store.version() == 0:
         if not create:
             raise _none("there")
-        store.begin()
-        try:
+        with _transaction(store):
             if store.version() == 0:
                 name = token()
                 _make(store, name, ServerKey(make_key(at(name)).secret))
-            store.commit()
-        except BaseException:
-            store.rollback()
-            raise
     ((version, name, seal),) = store.execute("SELECT version, id, seal FROM sfumato_access")
     if version > _VERSION:
         raise LedgerUnusable(f"{store.name} were written by a newer Sfumato: upgrade to open them.")
@@ -193,11 +211,15 @@ def _key(store: Store, at: Callable[[str], Path], *, create: bool) -> ServerKey:
     key = ServerKey(load_key(path).secret)
     if not hmac.compare_digest(bytes(seal), key.seal("access", version, name)):
         raise LedgerTampered(f"The key {path.name} is not the one of these accounts: put the right one back.")
+    if not store.has("sfumato_ended"):  # accounts of an older version have none
+        with _transaction(store):
+            if not store.has("sfumato_ended"):
+                store.execute(_ENDED.format(**store.types))
     return key
 
 
 def _make(store: Store, name: str, key: ServerKey) -> None:
-    for statement in _STATEMENTS:
+    for statement in (*_STATEMENTS, _ENDED):
         store.execute(statement.format(**store.types))
     marks = ", ".join([store.mark] * 3)
     store.execute(
@@ -237,14 +259,8 @@ class Tables:
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """All that is done within, or nothing; by one process at a time."""
-        with self._alone():
-            self._store.begin()
-            try:
-                yield
-                self._store.commit()
-            except BaseException:
-                self._store.rollback()
-                raise
+        with self._alone(), _transaction(self._store):
+            yield
 
     def account(self, person: str) -> AccountRow | None:
         """The account of a person."""
@@ -307,6 +323,18 @@ class Tables:
         """Takes away an account and its tokens."""
         self._run("DELETE FROM sfumato_tokens WHERE person = ?", person)
         self._run("DELETE FROM sfumato_accounts WHERE person = ?", person)
+
+    def end_login(self, login: bytes, until: int, now: int) -> None:
+        """Keeps that a login was ended, until it would be over, and lets go of those that are."""
+        self._run("DELETE FROM sfumato_ended WHERE until <= ?", now)
+        self._run(
+            "INSERT INTO sfumato_ended (login, until) VALUES (?, ?) ON CONFLICT (login) DO NOTHING",
+            *(login, until),
+        )
+
+    def login_ended(self, login: bytes) -> bool:
+        """Whether a login was ended."""
+        return bool(self._read("SELECT 1 FROM sfumato_ended WHERE login = ?", login))
 
     def close(self) -> None:
         """Lets go of the database."""

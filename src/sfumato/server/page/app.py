@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -16,21 +17,21 @@ from sfumato.server.deadlines import Overrun
 from sfumato.server.house import House, NothingYet
 from sfumato.server.http.failures import STATUS, is_steward
 from sfumato.server.http.guard import App, Known
-from sfumato.server.page.answered import Answered
-from sfumato.server.page.ask import Ask
-from sfumato.server.page.badges import Badged
-from sfumato.server.page.build import Build
+from sfumato.server.page.ask.answered import Answered
+from sfumato.server.page.ask.building import Build
+from sfumato.server.page.ask.section import Ask
 from sfumato.server.page.common import Common
-from sfumato.server.page.cookies import Cookies
-from sfumato.server.page.deciding import Deciding
-from sfumato.server.page.entering import Entering
-from sfumato.server.page.feel import Feel
-from sfumato.server.page.hall import Hall
+from sfumato.server.page.feel.section import Feel
+from sfumato.server.page.hall.badges import Badged
+from sfumato.server.page.hall.cookies import Cookies
+from sfumato.server.page.hall.entering import Entering
+from sfumato.server.page.hall.passing import Hall
 from sfumato.server.page.looks import Looks, asker, sections, static_file
-from sfumato.server.page.show import Show
-from sfumato.server.page.staff import Staff
-from sfumato.server.page.start import Start
-from sfumato.server.page.watch import Watch
+from sfumato.server.page.show.section import Show
+from sfumato.server.page.start.section import Start
+from sfumato.server.page.watch.deciding import Deciding
+from sfumato.server.page.watch.section import Watch
+from sfumato.server.page.watch.staff import Staff
 from sfumato.server.troubles import hidden, is_told
 from sfumato.server.turns import TooBusy
 
@@ -39,11 +40,13 @@ __all__ = ["make_page"]
 
 def make_page(common: Common, known: Known) -> App:
     """The page, with what its requests pass first."""
+    _load()
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     looks = common.looks
     _Failures(looks).add_to(app)
-    cookies = Cookies(common.accounts.cookie_key)
-    Entering(known, cookies, looks).add_to(app)
+    accounts = common.accounts
+    cookies = Cookies(accounts.cookie_key)
+    Entering(known, cookies, accounts.logins, looks).add_to(app)
     Ask(common).add_to(app)
     Answered(common).add_to(app)
     Show(common).add_to(app)
@@ -57,7 +60,13 @@ def make_page(common: Common, known: Known) -> App:
     app.add_api_route("/", _first(common.house), methods=["GET"], response_model=None)
     app.add_api_route("/static/{name:path}", _static, methods=["GET"], response_model=None)
     badged = Badged(app, common.aside, watch.count, "/watch")
-    return Hall(badged, known, common.accounts.recent, cookies, looks, common.ways.rates)
+    return Hall(badged, known, accounts.recent, cookies, accounts.logins, looks, common.ways.rates)
+
+
+def _load() -> None:
+    """Loads what the first card and the first quote for a wanted error need: nobody is to wait for it."""
+    for name in ("scipy.fft", "scipy.special"):
+        import_module(name)
 
 
 def _first(house: House) -> Callable[[Request], Awaitable[Response]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato._dataclasses import dataclass
-from sfumato.server.access import Accounts
+from sfumato.server.access import Account, Accounts, Act
 from sfumato.server.grounds import Grounds
 from sfumato.server.house import House
 from sfumato.server.http.asking import Threads
@@ -34,3 +34,7 @@ class Common:
     looks: Looks
     ways: Ways
     grounds: Grounds | None = None
+
+    def threads(self, who: Account) -> Threads:
+        """Where what somebody looks at is done: that of stewards and auditors waits behind no question."""
+        return self.aside if who.may(Act.AUDIT) else self.run

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from html import escape
 
 from markupsafe import Markup
 
 from sfumato._dataclasses import dataclass
 
-__all__ = ["Frame", "Scale", "gauge", "number", "ticks"]
+__all__ = ["Frame", "Scale", "figure", "gauge", "number", "ticks"]
 
 _WIDTH, _HEIGHT = 720, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 40
+
+
+def figure(value: Fraction | float) -> str:
+    """A number for people, to six digits."""
+    return f"{float(value):.6g}"
 
 
 def number(value: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -17,12 +18,12 @@ from sfumato.ledger.budget import amount
 from sfumato.render import key, shown
 from sfumato.server.access import Account, Act
 from sfumato.server.http.guard import ASKER
-from sfumato.server.page.badges import BADGES
-from sfumato.server.page.drawing import gauge
-from sfumato.server.page.standing import figure
+from sfumato.server.page.drawing import figure, gauge
 
-__all__ = ["Looks", "asker", "is_part", "sections", "static_file"]
+__all__ = ["BADGES", "Looks", "asker", "is_part", "sections", "static_file"]
 
+BADGES = "badges"
+"""Where a request's state has how many alerts there are: the address of a section → how many."""
 _PACKAGE = "sfumato.server.page"
 _KINDS = {
     "css": "text/css; charset=utf-8",
@@ -54,6 +55,7 @@ class Looks:
         )
         self._made.filters.update({"key": key, "shown": shown, "ticked": _ticked})
         self._made.globals.update({"static": _address, "amount": amount, "many": many, "gauge": _gauge})
+        self._made.globals["options"] = _options
         self._made.globals["figure"] = figure
 
     def text(self, name: str, **values: Any) -> str:
@@ -93,7 +95,7 @@ def is_part(request: Request) -> bool:
 
 def _common(request: Request) -> dict[str, Any]:
     who: Account | None = request.scope["state"].get(ASKER)
-    path = request.url.path
+    path = request.scope["path"]
     mine = [] if who is None else sections(who)
     return {
         "who": who,
@@ -109,6 +111,17 @@ def _ticked(text: str) -> Markup:
     parts = [escape(part) for part in text.split("`")]
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts)
+    )
+
+
+def _options(listed: Sequence[str], chosen: str) -> Markup:
+    """A list to choose from by place, which may be long: no template goes through it."""
+    picked = [" selected" if str(place) == chosen else "" for place in range(len(listed))]
+    return Markup(
+        "".join(
+            f'<option value="{place}"{picked[place]}>{escape(words)}</option>'
+            for place, words in enumerate(listed)
+        )
     )
 
 

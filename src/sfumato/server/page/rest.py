@@ -10,19 +10,19 @@ from typing import Any
 from sfumato._dataclasses import dataclass
 from sfumato.ledger import Balance, Budget, Receipt
 from sfumato.ledger.budget import amount
-from sfumato.loss import PrivacyLoss
+from sfumato.plan.prices.quote import Quote
 from sfumato.server.page.drawing import gauge
 
-__all__ = ["Rest", "how_many", "price_of_loss", "price_of_receipt"]
+__all__ = ["Rest", "how_many", "price_of_quote", "price_of_receipt"]
 
 _MANY = 1_000
 
 
-def price_of_loss(budget: Budget, loss: PrivacyLoss, *, delta: bool) -> dict[str, Fraction]:
-    """What a loss adds to what a budget counts; without `delta`, which then shrinks with what is left."""
-    charged = budget.totals(budget.filter().price(loss))
+def price_of_quote(budget: Budget, quote: Quote) -> dict[str, Fraction]:
+    """What a quote would add to what a budget counts; a delta that nobody named shrinks with what is left."""
+    charged = budget.totals(budget.filter().price(quote.loss))
     price = dict(zip(budget.units, charged, strict=True))
-    return price if delta else {unit: part for unit, part in price.items() if unit != "delta"}
+    return {unit: part for unit, part in price.items() if unit != "delta" or "delta" not in quote.unnamed}
 
 
 def price_of_receipt(receipt: Receipt) -> dict[str, Fraction]:

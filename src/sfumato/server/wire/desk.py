@@ -219,6 +219,13 @@ class Desk:
                 self.settings.set(statement.name, None)
             case "begin" | "commit" | "rollback":
                 return self._transaction(statement)
+            case "savepoint":
+                self.settings.save(statement.name)
+            case "release":
+                self.settings.release(statement.name)
+            case "back":
+                self.settings.back(statement.name)
+                self.status = "T"  # what failed was after it
             case "forget":
                 if statement.tag == "DISCARD ALL":
                     self.settings.reset()
@@ -289,7 +296,7 @@ class Desk:
         Raises:
             WireError: if the statement is not its end.
         """
-        ends = statement.kind in ("commit", "rollback") or statement.tag == "ROLLBACK"
+        ends = statement.kind in ("commit", "rollback", "back")
         if self.status == "E" and not ends:
             raise WireError(
                 "25P02", "The transaction failed, and is ignored until it ends.", hint="Send ROLLBACK."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
+from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
 from sfumato.numeric.exact import delta_of, positive, probability
 from sfumato.plan.expressions.names import nearest
@@ -13,7 +14,7 @@ from sfumato.server.wire.sqlstates import WireError
 __all__ = ["REPORTED", "Settings", "on_or_off", "shown_name"]
 
 _PRICES = ("sfumato.epsilon", "sfumato.delta", "sfumato.confidence", "sfumato.intervals")
-_LONGEST, _MOST = 1000, 200
+_LONGEST, _MOST, _MOST_POINTS = 1000, 200, 50
 
 _FIXED = {
     "server_version": "16.0 (sfumato)",
@@ -103,8 +104,23 @@ _CHECKS: Mapping[str, Callable[[str], object]] = {
 }
 
 
+@dataclass(slots=True)
+class _Point:
+    """A savepoint: the settings as they were, and which of them are for the transaction alone.
+
+    One that is made again under its name, with nothing set since, is the same, so many `times`.
+    """
+
+    name: str
+    now: dict[str, str]
+    local: set[str]
+    times: int = 1
+
+
 class Settings:
     """The settings of one connection, by names in small letters. A transaction that is rolled back undoes it.
+
+    So does going back to a savepoint: a price that was set for a part of a transaction ends with that part.
 
     Nothing is a price that nobody set: without `sfumato.epsilon` there is none.
     """
@@ -115,6 +131,7 @@ class Settings:
         self._now = dict(self._first)
         self._before: dict[str, str] | None = None
         self._local: set[str] = set()
+        self._points: list[_Point] = []
 
     def begin(self) -> None:
         """Remember what a rollback puts back."""
@@ -123,6 +140,7 @@ class Settings:
     def end(self, *, undo: bool) -> None:
         """Put back what was set for the transaction alone, or all that was set in it."""
         before, self._before = self._before, None
+        self._points.clear()
         if before is None:
             return
         names = set(before) | set(self._now) if undo else self._local
@@ -130,6 +148,52 @@ class Settings:
             self._now.pop(name, None)
             if name in before:
                 self._now[name] = before[name]
+
+    def save(self, name: str) -> None:
+        """Make a savepoint.
+
+        Raises:
+            WireError: outside a transaction, or where there are too many.
+        """
+        if self._before is None:
+            raise WireError("25P01", "A savepoint is one of a transaction.", hint="Send BEGIN first.")
+        last = self._points[-1] if self._points else None
+        if last is not None and (last.name, last.now, last.local) == (name, self._now, self._local):
+            last.times += 1
+            return
+        if len(self._points) >= _MOST_POINTS:
+            raise WireError(
+                "53400", f"A transaction has at most {_MOST_POINTS} savepoints here.", hint="RELEASE some."
+            )
+        self._points.append(_Point(name, dict(self._now), set(self._local)))
+
+    def release(self, name: str) -> None:
+        """Forget a savepoint, with those after it; what was set stays.
+
+        Raises:
+            WireError: if there is none of this name.
+        """
+        point = self._points[self._place(name)]
+        point.times -= 1
+        if not point.times:
+            self._points.pop()
+
+    def back(self, name: str) -> None:
+        """Undo all that was set since a savepoint, which stays.
+
+        Raises:
+            WireError: if there is none of this name.
+        """
+        point = self._points[self._place(name)]
+        self._now, self._local = dict(point.now), set(point.local)
+
+    def _place(self, name: str) -> int:
+        """The place of the last savepoint of a name, which is the last of all then."""
+        place = next((at for at in reversed(range(len(self._points))) if self._points[at].name == name), None)
+        if place is None:
+            raise WireError("3B001", "There is no savepoint of this name.")
+        del self._points[place + 1 :]
+        return place
 
     def connect(self, name: str, value: str) -> None:
         """Take what the first message says; it is what RESET goes back to."""

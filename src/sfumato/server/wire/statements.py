@@ -21,7 +21,7 @@ __all__ = ["Kind", "Statement", "statements"]
 
 Kind: TypeAlias = Literal[
     "empty", "set", "show", "reset", "begin", "commit", "rollback", "keep", "forget", "explain", "select",
-    "declare", "fetch", "move", "close", "prepare", "execute", "copy",
+    "declare", "fetch", "move", "close", "prepare", "execute", "copy", "savepoint", "release", "back",
 ]  # fmt: skip
 
 _MOST, _LONGEST = 100, 100_000
@@ -48,7 +48,12 @@ _SHOW = re.compile(
     rf"(?:SHOW|RESET)\s+(?:(?P<words>TIME\s+ZONE|TRANSACTION\s+ISOLATION\s+LEVEL)|{_NAME})\s*$", re.IGNORECASE
 )
 _FORGET = re.compile(r"DEALLOCATE\s+(?:PREPARE\s+)?(?P<name>\"[^\"]+\"|\w+)\s*$", re.IGNORECASE)
-_BACK_TO = re.compile(r"ROLLBACK\s+(?:WORK\s+|TRANSACTION\s+)?TO\b", re.IGNORECASE)
+_BACK_TO = re.compile(r"(?:ROLLBACK|ABORT)\s+(?:WORK\s+|TRANSACTION\s+)?TO\b", re.IGNORECASE)
+_POINT = re.compile(
+    r"(?:SAVEPOINT|RELEASE(?:\s+SAVEPOINT)?|(?:ROLLBACK|ABORT)\s+(?:WORK\s+|TRANSACTION\s+)?TO(?:\s+SAVEPOINT)?)"
+    r"\s+(?P<name>\"[^\"]+\"|\w+)\s*$",
+    re.IGNORECASE,
+)
 
 _KINDS: dict[str, Kind] = {
     "begin": "begin",
@@ -57,8 +62,8 @@ _KINDS: dict[str, Kind] = {
     "end": "commit",
     "rollback": "rollback",
     "abort": "rollback",
-    "savepoint": "keep",
-    "release": "keep",
+    "savepoint": "savepoint",
+    "release": "release",
     "unlisten": "keep",
     "discard": "forget",
     "explain": "explain",
@@ -179,7 +184,9 @@ def _sorted(text: str) -> Statement:
         return Statement("copy", copied["query"], value=copied["options"] or copied["words"], tag="COPY")
     if word not in _KINDS:
         raise statement(word or bare[:20])
-    kind: Kind = "keep" if _BACK_TO.match(bare) else _KINDS[word]
+    kind: Kind = "back" if _BACK_TO.match(bare) else _KINDS[word]
+    if kind in ("savepoint", "release", "back"):
+        return _point(kind, word, bare)
     return Statement(kind, bare if kind == "explain" else text, tag=_tag(word, bare))
 
 
@@ -197,6 +204,13 @@ def _named(word: str, bare: str) -> Statement:
     return Statement(
         kind, parts.get("text") or "", name="" if every else name, value=parts.get("value") or "", tag=tag
     )
+
+
+def _point(kind: Kind, word: str, bare: str) -> Statement:
+    match = _POINT.match(bare)
+    if match is None:
+        raise WireError("42601", "A savepoint has a name.", hint="As in SAVEPOINT here; ROLLBACK TO here.")
+    return Statement(kind, bare, name=_plain(match["name"]), tag=_tag(word, bare))
 
 
 def _tag(word: str, bare: str) -> str:

@@ -20,6 +20,7 @@
   };
   const soon = window.sfumato.later(quote, 150);
   const typed = () => {
+    window.sfumato.forget(place);
     place.classList.add("stale");
     for (const button of place.querySelectorAll("button")) button.disabled = true;
     soon();

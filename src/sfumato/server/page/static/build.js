@@ -7,28 +7,44 @@
   let shape = false;
   let sent = {};
 
+  // A typed value comes twice, while it is typed and when its field is left: it is written once.
   const write = () => {
-    sent = Object.fromEntries(new FormData(form));
-    return window.sfumato.part("/ask/build", sent, loaded);
+    const now = Object.fromEntries(new FormData(form));
+    if (JSON.stringify(now) === JSON.stringify(sent)) return;
+    sent = now;
+    window.sfumato.part("/ask/build", sent, loaded);
   };
   const soon = window.sfumato.later(write, 120);
 
-  loaded.addEventListener("loaded", () => {
-    const fresh = (name) => loaded.querySelector(`#${name}`);
-    if (!fresh("written")) { document.getElementById("written").innerHTML = loaded.innerHTML; return; }
-    if (shape) {
-      const held = document.activeElement && document.activeElement.id;
-      const picks = fresh("picks");
-      for (const field of picks.querySelectorAll("[name]")) {
-        const old = form.elements[field.name];  // what was typed since it was sent stays
-        if (old && old.value !== sent[field.name]) field.value = old.value;
-      }
-      document.getElementById("picks").replaceWith(picks);
-      const again = held && document.getElementById(held);
-      if (again) again.focus();
-      shape = false;
+  const noted = (picks) => {  // what is chosen and typed, as attributes: they are what is compared
+    for (const field of picks.querySelectorAll("input")) field.defaultValue = field.value;
+    for (const choice of picks.querySelectorAll("option")) choice.defaultSelected = choice.selected;
+  };
+  const draw = (old, fresh) => {
+    for (const field of fresh.querySelectorAll("[name]")) {
+      const before = form.elements[field.name];  // what was typed since it was sent stays
+      if (before && before.value !== sent[field.name]) field.value = before.value;
     }
-    document.getElementById("written").replaceWith(fresh("written"));
+    noted(fresh);
+    noted(old);
+    if (fresh.isEqualNode(old)) return;
+    const held = document.activeElement;
+    const again = held && held.id && fresh.querySelector(`#${held.id}`);
+    if (again && held.matches("input") && held.type === again.type) {  // the same field, with its cursor
+      for (const { name, value } of again.attributes) held.setAttribute(name, value);
+      again.replaceWith(held);
+    }
+    old.replaceWith(fresh);
+    if (again) document.getElementById(held.id).focus();
+  };
+
+  loaded.addEventListener("loaded", () => {
+    const old = document.getElementById("written");
+    const fresh = loaded.querySelector("#written");
+    if (!fresh) { old.innerHTML = loaded.innerHTML; sent = {}; return; }
+    if (shape) draw(document.getElementById("picks"), loaded.querySelector("#picks"));
+    shape = false;
+    if (!fresh.isEqualNode(old)) old.replaceWith(fresh);  // what is equal stays: somebody may be about to press it
     const note = document.querySelector("#written .note");
     said.textContent = note ? note.textContent : document.querySelector("#written p").textContent;
   });

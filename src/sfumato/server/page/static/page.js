@@ -29,12 +29,26 @@
     for (const form of document.forms) delete form.dataset.sent;
   });
 
-  // window.sfumato.part(address, fields) loads a part of a page; the newest of several wins.
+  // While a link or a button is pressed, nothing is put in its place: the press would be lost.
+  let released = Promise.resolve();
+  let free = () => {};
+  addEventListener("pointerdown", (event) => {
+    free();
+    if (event.button === 0 && event.target.closest("a, button, summary"))
+      released = new Promise((done) => { free = done; });
+  }, true);
+  for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => setTimeout(free), true);  // after the click
+
+  // window.sfumato.part(address, fields, into) loads a part of a page; the newest of several wins.
   const newest = new Map();
+  const next = (into) => {
+    const number = (newest.get(into) || 0) + 1;
+    newest.set(into, number);
+    return number;
+  };
   window.sfumato = {
     async part(address, fields, into) {
-      const number = (newest.get(into) || 0) + 1;
-      newest.set(into, number);
+      const number = next(into);
       const asked = { headers: { "X-Form": document.body.dataset.form }, credentials: "same-origin" };
       if (fields) {
         asked.method = "POST";
@@ -49,11 +63,18 @@
       } catch {
         text = '<p class="note bad" role="alert">The server cannot be reached.</p>';
       }
-      if (newest.get(into) === number) {
-        into.innerHTML = text;
-        into.dispatchEvent(new CustomEvent("loaded", { bubbles: true }));
-      }
+      await released;
+      if (newest.get(into) !== number) return;
+      const fresh = into.cloneNode(false);
+      fresh.innerHTML = text;
+      const open = [...into.querySelectorAll("details[open] > summary")].map((line) => line.textContent);
+      for (const line of fresh.querySelectorAll("details > summary"))
+        if (open.includes(line.textContent)) line.parentNode.open = true;
+      if (!fresh.isEqualNode(into)) into.replaceChildren(...fresh.childNodes);
+      into.dispatchEvent(new CustomEvent("loaded", { bubbles: true }));
     },
+    // What is on its way into a part is about something that is no longer asked.
+    forget(into) { next(into); },
     later(call, milliseconds) {
       let timer;
       return (...values) => { clearTimeout(timer); timer = setTimeout(() => call(...values), milliseconds); };

@@ -1,0 +1,6 @@
+"""Feel: what an epsilon does.
+
+```
+section     /feel: on a made-up answer (mock), and to an attacker (meaning)
+```
+"""
