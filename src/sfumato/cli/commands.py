@@ -51,6 +51,7 @@ COMMANDS = {
         "serve",
         "Serve the tables to analysts with tokens, over HTTP and to PostgreSQL's clients.",
     ),
+    "advise": ("advise", "Which mechanism you need: what to run, its price, its error, the next best."),
     "explain": ("words", "What an epsilon means: what an attacker could learn."),
     "functions": ("listing", "Which SQL functions a question may use."),
     "anonymity": ("anonymity", "Measure how anonymous a table is, or make it so."),
