@@ -7,12 +7,14 @@ import tomllib
 from fractions import Fraction
 
 import pytest
+import sqlglot
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlglot.dialects import DuckDB
 
 from sfumato.catalog import Catalog, DraftTable, draft, role_of, write_new
 from sfumato.catalog.keys import ENVIRONMENT, KEYS
-from sfumato.catalog.write import table_name
+from sfumato.catalog.names import table_name
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
 from sfumato.schema import Bool, Date, Enum, Float, Int, PrivacyUnit, Text, Timestamp, _names
 from sfumato.schema.classify import type_of, units_of, words_of
@@ -247,6 +249,8 @@ def test_a_missing_file_says_how_to_make_one(tmp_path):
         (("[datasets.d]", "[engine]\nthreads = 0\n[datasets.d]"), r"engine\.threads must be"),
         (("[datasets.d]", "[ledger]\npath = 'a'\nurl = 'b'\n[datasets.d]"), "not both"),
         (("[datasets.d]", "[datasets.d"), "is not valid TOML"),
+        (("[datasets.d]", f"[engine]\nthreads = {'9' * 5000}\n[datasets.d]"), "too many digits"),
+        (("[datasets.d]", f"a = {'[' * 3000}{']' * 3000}\n[datasets.d]"), "too deep in one another"),
     ],
 )
 def test_mistakes_are_named_with_the_nearest_fix(tmp_path, change, message):
@@ -285,7 +289,8 @@ def test_a_fresh_one_lists_what_is_to_decide_and_works_once_that_is_decided(tmp_
     with pytest.raises(CatalogUnusable) as caught:
         read(tmp_path, text)
     assert str(caught.value) == (
-        "sfumato.toml leaves this to decide: epsilon of datasets.visits; unit of tables.visits."
+        "sfumato.toml leaves this to decide: epsilon of datasets.visits; unit of tables.visits. "
+        "Write a value for each into its section."
     )
     assert "DECIDE" in text
     assert 'By name it could be "patient_id"' in text
@@ -465,11 +470,26 @@ def test_no_word_gives_its_type_to_whatever_it_describes():
         ("shop.duckdb", "shop"),
         ("2024.csv", "t_2024"),
         ("*.csv", "data"),
-        ("C:\\data\\Über uns.csv", "ber_uns"),
+        ("C:\\data\\Über uns.csv", "Uber_uns"),
+        ("Données été.csv", "Donnees_ete"),
+        ("Donne\u0301es.csv", "Donnees"),  # as macOS may write it: a letter, then its accent
+        ("Straße Łódź Ørsted Œuvre.csv", "Strasse_Lodz_Orsted_Oeuvre"),
+        ("名前.csv", "data"),
+        ("values.csv", "t_values"),
+        ("Select.csv", "t_Select"),
     ],
 )
 def test_a_table_is_named_after_its_file(source, name):
     assert table_name(source) == name
+
+
+def test_every_name_can_stand_in_a_query_without_quotes():
+    """Whatever word SQL has for itself: a name is made that the printed question can be asked with."""
+    words = {word.lower() for word in DuckDB.Tokenizer.KEYWORDS if word.isidentifier()}
+    assert len(words) > 200
+    for word in words:
+        read = sqlglot.parse_one(f"SELECT COUNT(*) AS n FROM {table_name(f'{word}.csv')}", read="duckdb")
+        assert [table.name for table in read.find_all(sqlglot.exp.Table)] == [table_name(f"{word}.csv")]
 
 
 def test_names_are_not_taken_twice():

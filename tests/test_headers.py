@@ -232,6 +232,12 @@ def test_the_reason_holds_nothing_of_the_line():
         assert not [cell for cell in cells if len(cell) > 3 and cell in doubt]
 
 
+def test_many_of_the_same_name_are_numbered_in_one_go():
+    """With a look through all of them for each, it would not end."""
+    assert unique_names(["a"] * 20_000)[-1] == "a_20000"
+    assert unique_names(["a", *(f"a_{number}" for number in range(2, 10_000)), *"aaA"])[-1] == "A_10002"
+
+
 def test_names_are_made_unique():
     assert unique_names(["city", "", "City", "city_2", " a "]) == ("city", "c2", "City_3", "city_2", "a")
     assert unique_names(["", "c1"]) == ("c1_2", "c1")

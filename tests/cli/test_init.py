@@ -43,6 +43,40 @@ def test_decided_at_once_it_can_be_asked_at_once(cli, data):
     assert not (data / "b.toml").exists()
 
 
+def test_what_comes_next_follows_from_what_is_decided(cli, data):
+    count = '"SELECT COUNT(*) AS n FROM visits"'
+    said = cli("init", "visits.parquet").out
+    assert "Edit sfumato.toml, then:\n\n  sfumato validate\n" in said
+    assert f"  sfumato quote {count} --epsilon 0.1\n" in said
+    assert "Each row is protected" not in said
+    for epsilon, price in (("1", "0.1"), ("0.1", "0.1"), ("0.05", "0.05")):
+        said = cli("init", "visits.parquet", "--unit", "patient_id", "--epsilon", epsilon, "--force").out
+        assert f"Ask now, or edit sfumato.toml first:\n\n  sfumato query {count} --epsilon {price}\n" in said
+        assert "Each row is protected" not in said
+    assert cli("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.05").code == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "column"),
+    [
+        ("user_id,age", "user_id, or another"),
+        ("age,Patient ID", "'Patient ID', or another"),
+        ("age", "COLUMN."),
+    ],
+)
+def test_who_protects_rows_is_told_which_column_may_name_people(cli, data, header, column):
+    (data / "people.csv").write_text(f"{header}\n")
+    said = cli("init", "people.csv", "--header", "--unit", "row", "--epsilon", "1").out
+    assert f"protect people: run init with --force and --unit {column}" in " ".join(said.split())
+
+
+def test_one_place_to_decide_is_one(cli, data):
+    for header, words in (("note", "1 place is marked"), ("note,remark", "2 places are marked")):
+        (data / "people.csv").write_text(f"{header}\n")
+        said = cli("init", "people.csv", "--header", "--unit", "row", "--epsilon", "1", "--force").out
+        assert words in " ".join(said.split())
+
+
 def test_nothing_in_the_file_depends_on_the_rows(cli, data):
     (data / "one").mkdir()
     (data / "two").mkdir()

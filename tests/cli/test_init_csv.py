@@ -1,5 +1,6 @@
 """`sfumato init` on CSV files: no cell of a row is shown or written, and what it writes opens."""
 
+import gzip
 import itertools
 
 import pytest
@@ -105,6 +106,39 @@ def test_another_encoding_is_named_with_the_way_out(cli, data, encoding, named):
     assert not (data / "sfumato.toml").exists()
 
 
+ZIP, OLE = b"PK\x03\x04" + bytes(600), bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("t.xlsx", ZIP), ("t.XLS", OLE), ("t.ods", b""), ("t.csv", ZIP), ("t.csv", OLE)]
+)
+def test_a_spreadsheet_is_to_be_saved_as_csv(cli, data, name, content):
+    (data / name).write_bytes(content)
+    refused = cli("init", name, "--header", "--unit", "row", "--epsilon", "1")
+    assert refused.code == 1
+    said = " ".join(refused.err.split())
+    assert f'The source "{name}" is a spreadsheet.' in said
+    assert "save it as CSV" in said
+    assert not (data / "sfumato.toml").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf\r\n"])
+def test_an_empty_file_is_called_empty(cli, data, content):
+    for name in ("t.csv", "t.tsv.gz"):
+        (data / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        refused = cli("init", name, "--header")
+        assert refused.code == 1
+        assert f'The source "{name}" is empty.' in " ".join(refused.err.split())
+
+
+def test_what_is_neither_keeps_its_own_reason(cli, data):
+    (data / "t.csv").write_text("\na,b\n1,2\n")
+    assert "has no header" in " ".join(cli("init", "t.csv").err.split())
+    (data / "t.json").write_text("[]")
+    assert "unknown format" in " ".join(cli("init", "t.json").err.split())
+    assert "does not exist" in " ".join(cli("init", "nowhere.xlsx").err.split())
+
+
 def test_init_reads_no_row(cli, data):
     """A row that would be lost is for a session of the steward, and for validate, to tell."""
     for place, rest in enumerate([b'1,"x,2\n', b"1,\xff,2\n", b"1\n", b""]):
@@ -132,3 +166,13 @@ def test_in_a_terminal_the_steward_is_asked(cli, data, monkeypatch, answer):
     shown = "alpha" in made.out.split("Wrote")[1]
     assert shown == (answer == "y\n")
     assert "alpha" not in made.out.split("Wrote")[0]
+
+
+def test_a_column_of_a_csv_file_whose_name_tells_no_type_may_hold_numbers(cli, data):
+    (data / "t.csv").write_text("minutes,ward,age\n")
+    assert cli("init", "t.csv", "--header").code == 0
+    lines = (data / "sfumato.toml").read_text().splitlines()
+    for name in ("minutes", "ward"):
+        place = lines.index(f'{name} = {{ type = "text", role = "plain" }}')
+        assert 'type = "int" or "float" if it holds numbers' in lines[place - 2]
+    assert sum("if it holds numbers" in line for line in lines) == 2

@@ -1,4 +1,4 @@
-"""The first hour with nothing but the README and a messy file of 30 columns: all that is typed and seen."""
+"""The first hour with nothing but the tour and a messy file of 30 columns: all that is typed and seen."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import sfumato as sf
 from messy import UNREADABLE, write_messy
 from sfumato.testing import seeded
 
-README = Path(__file__).parents[2] / "README.md"
+TOUR = Path(__file__).parents[2] / "docs/tour.md"
 DECIDED = {  # what the steward knows about such a hospital, before looking at a row
     "age": 'type = "int", lower = 0, upper = 110',
     "sex": 'type = "enum", values = ["F", "M", "f", "m"]',
@@ -160,8 +160,8 @@ def test_from_a_messy_file_to_answers_that_hold_the_truth(cli, tmp_path, rows):
     assert asked("query", BY_SEX, "--epsilon", "2")["left"] == left
     assert "chained and anchored" in " ".join(run("ledger", "verify").out.split())
 
-    # the same file, ledger and answers from Python, as the README has it
-    (lines,) = re.findall(r"^```py\n(.*?)^```", README.read_text(), flags=re.S | re.M)
+    # the same file, ledger and answers from Python, as the tour has it
+    (lines,) = re.findall(r"^```py\n(.*?)^```", TOUR.read_text(), flags=re.S | re.M)
     names = {"sf": sf}
     exec(lines, names)
     with names["s"] as session:

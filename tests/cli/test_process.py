@@ -149,6 +149,23 @@ def test_the_same_question_at_once_is_answered_alike(hospital):
     assert json.loads(again)["left"]["epsilon"] == 1 - 0.25 * paid
 
 
+def _interrupted(folder, question, debits):
+    """What a query says that is interrupted once the ledger has so many debits."""
+    started = subprocess.Popen(
+        [*COMMAND, "query", question, "--epsilon", "0.25"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and _debited(folder / "sfumato.ledger") < debits:
+        time.sleep(0.005)
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=60)
+    return started.returncode, out, err
+
+
 def test_ctrl_c_during_the_read_is_charged_and_says_so(data, process):
     import numpy as np
     import pyarrow as pa
@@ -163,36 +180,29 @@ def test_ctrl_c_during_the_read_is_charged_and_says_so(data, process):
         "[engine]\nthreads = 1\n[datasets.visits]\nepsilon = 1\n[tables.visits]\nsource = 'visits.parquet'\n"
         "unit = 'patient_id'\n[tables.visits.columns]\nage = { type = 'int', lower = 0, upper = 100 }\n"
     )
-    started = subprocess.Popen(
-        [*COMMAND, "query", "SELECT SUM(age) AS s FROM visits", "--epsilon", "0.25"],
-        cwd=data,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not _debited(data / "sfumato.ledger"):
-        time.sleep(0.005)
-    started.send_signal(signal.SIGINT)
-    out, err = started.communicate(timeout=60)
-    assert started.returncode == 130, err
+    for tried in (1, 2, 3):  # on a busy machine a read may end before it is seen to have begun
+        code, out, err = _interrupted(data, f"SELECT SUM(age) AS s FROM visits WHERE age >= -{tried}", tried)
+        if code:
+            break
+    assert code == 130, err
     assert out == ""
     assert "its price stays paid" in err
     shown = json.loads(process("ledger", "show", "--json").out)
-    assert shown["balances"][0]["spent"] == 0.25
+    assert shown["balances"][0]["spent"] == 0.25 * tried
 
 
 def _debited(path):
+    """How many debits a ledger has."""
     if not path.exists():
-        return False
+        return 0
     try:
         database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:
-            return bool(database.execute("SELECT 1 FROM sfumato_receipts WHERE kind = 'debit'").fetchall())
+            return len(database.execute("SELECT 1 FROM sfumato_receipts WHERE kind = 'debit'").fetchall())
         finally:
             database.close()
     except sqlite3.Error:
-        return False
+        return 0
 
 
 @pytest.mark.parametrize("module", ["app", "ask"])

@@ -1,10 +1,13 @@
 """`sfumato start`: what keeps it from beginning, and the steward's token that ends with it."""
 
+import re
+from importlib.resources import files
+
 import pytest
 
 from commands import invoke
 from sfumato.cli import app
-from sfumato.cli.start import _house, _steward
+from sfumato.cli.start import _given, _house, _steward, _where_it_is
 from sfumato.errors import InvalidParameter, LoginFailed
 from sfumato.server.access import Role
 
@@ -19,7 +22,31 @@ def test_what_keeps_it_from_beginning_is_said(tmp_path, monkeypatch):
     done = invoke(app, ["start", "--port", "0"])
     assert done.exit_code == 2
     assert "not valid TOML" in " ".join(done.stderr.split())
+    monkeypatch.chdir("/")
+    done = invoke(
+        app, ["start", str(tmp_path / "sfumato.toml"), "--port", "0"]
+    )  # a file: its folder is meant
+    assert "not valid TOML" in " ".join(done.stderr.split())
     assert [each.name for each in tmp_path.iterdir()] == ["sfumato.toml"]
+
+
+def test_a_file_that_lies_in_the_folder_is_to_be_taken_there(tmp_path):
+    file = tmp_path / "people.csv"
+    file.write_text("city\nLyon\n")
+    assert _given(file) == (tmp_path, "people.csv")
+    assert _given(tmp_path) == (tmp_path, "")
+    template = files("sfumato.server.page") / "templates/start_file.html"
+    (quoted,) = re.findall('"(.+)"', _where_it_is(file.name))
+    assert f"<summary>{quoted}</summary>" in template.read_text()  # what the page calls it
+
+
+@pytest.mark.parametrize(("name", "said"), [("people.xlsx", "save it as CSV"), ("people.csv", "is empty")])
+def test_a_file_that_is_no_table_is_told_before_a_browser_opens(tmp_path, name, said):
+    (tmp_path / name).touch()
+    done = invoke(app, ["start", str(tmp_path / name), "--port", "0"])
+    assert done.exit_code == 1
+    assert said in " ".join(done.stderr.split())
+    assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
 def test_serving_nothing_names_both_ways_to_begin(tmp_path, monkeypatch):

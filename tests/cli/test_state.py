@@ -88,8 +88,12 @@ def test_what_cannot_be_a_state_leaves_the_file(cli, clinic, tmp_path):
         ("visits", "all states"),
         ("visits", "a", "--last", "3"),
         ("visits", "a", "--column", "user", "--last", "3"),
+        ("visits", "a", "--column", "place", "--last=--5"),
+        ("visits", "a", "--column", "place", "--last", "9" * 5000),
     ):
-        assert cli("state", "add", *wrong).code != 0
+        failed = cli("state", "add", *wrong)
+        assert failed.code != 0
+        assert "nobody foresaw" not in failed.err
         assert (tmp_path / "sfumato.toml").read_text() == before
     cli("state", "add", "visits", "a")
     assert "already" in cli("state", "add", "visits", "a").err

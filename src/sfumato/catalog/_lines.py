@@ -24,7 +24,7 @@ _SHARES = frozenset({"percent", "percentage", "prozent", "pct"})
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a steward has said of a column; what is None is as it looks by its name and type.
+    """What a steward decided about a column; None means what its name and type suggest.
 
     Attributes:
         type: Its type, as sfumato.toml names it.
@@ -65,8 +65,14 @@ def column_lines(column: str, word: str | None, role: Role, decided: Decided, *,
         return [f"# {setting}"]
     notes = ["DECIDE: type guessed from the name"] if guessed and word != "text" else []
     if role != "identifier" and decided.bounds is None and not decided.values:
-        notes += _open(column, word)
+        notes += _GUESSED_TEXT if guessed and word == "text" else _open(column, word)
     return [*(f"# {note}" for note in notes), setting]
+
+
+_GUESSED_TEXT = [
+    'DECIDE: type = "int" or "float" if it holds numbers; "enum" with values = ["…"]',
+    "if its values are public; else it is text, and rare groups are hidden",
+]
 
 
 def _open(column: str, word: str) -> list[str]:
@@ -78,7 +84,7 @@ def _open(column: str, word: str) -> list[str]:
         "timestamp": [
             'DECIDE: start and end to group by its days or hours; type = "date" if days are enough'
         ],
-        "text": ['DECIDE: type = "enum", values = ["…"] to group by it'],
+        "text": ['DECIDE: type = "enum", values = ["…"] if public; else rare groups are hidden'],
     }.get(word, [])
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-import tomllib
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from sfumato.catalog.keys import Kept
+from sfumato.catalog.toml_text import NotToml, parsed
 from sfumato.catalog.write import DraftTable, section
 from sfumato.errors import CatalogUnusable
 
@@ -47,8 +46,8 @@ def with_table(
 
 def _read(text: str) -> dict[str, Any] | None:
     try:
-        return tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError:
+        return parsed(text)
+    except NotToml:
         return None
 
 

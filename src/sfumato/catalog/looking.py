@@ -8,13 +8,15 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from sfumato._dataclasses import dataclass
-from sfumato.catalog.write import DraftTable, table_name
+from sfumato.catalog.names import table_name
+from sfumato.catalog.unreadable import explained
+from sfumato.catalog.write import DraftTable
 from sfumato.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from sfumato.engines import Csv
 
-__all__ = ["Naming", "drafted", "naming_of"]
+__all__ = ["Naming", "drafted", "naming_of", "refuse_wide"]
 
 _PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the numbers of rows that pandas writes along
 _ROW = "The first line counts as a row; write names that you know instead of c1, c2, …, here and below."
@@ -54,13 +56,20 @@ class Naming:
         return Csv(file, header=self.header, names=self.names, delimiter=delimiter)
 
 
-def naming_of(file: str, header: bool | None, asked: Callable[[str], bool] = lambda _: False) -> Naming:
+def naming_of(
+    file: str,
+    header: bool | None,
+    asked: Callable[[str], bool] = lambda _: False,
+    *,
+    most: int | None = None,
+) -> Naming:
     """How to name the columns of a file.
 
     Args:
         file: Where it is.
         header: What the steward says: whether the first line is a header; None: nothing.
         asked: Asks the steward whether it is one, in doubt, which it is told; by default it is none.
+        most: How many columns it may have; None: any number.
 
     Privacy:
         Nothing of the first line is returned as a name, shown or written unless the steward says that it is a
@@ -68,6 +77,7 @@ def naming_of(file: str, header: bool | None, asked: Callable[[str], bool] = lam
 
     Raises:
         SourceUnusable: if the file is not there, or its first line is not UTF-8.
+        InvalidParameter: if it has too many columns.
     """
     from sfumato.engines._csv import first_lines
     from sfumato.engines.base import engine_of
@@ -75,10 +85,13 @@ def naming_of(file: str, header: bool | None, asked: Callable[[str], bool] = lam
 
     if engine_of([file]) != "duckdb":
         return Naming()
-    lines = first_lines(file)
+    with explained(file):
+        lines = first_lines(file)
     if lines is None:
         return Naming()
     first = lines[0]
+    if most is not None:
+        refuse_wide(len(first.names), most)
     doubt = "the files have different first lines" if len(set(lines)) > 1 else doubt_about(first.names)
     is_header = header if header is not None else doubt is None or asked(doubt)
     if not is_header:
@@ -91,6 +104,19 @@ def naming_of(file: str, header: bool | None, asked: Callable[[str], bool] = lam
     if names == first.names:
         return Naming(delimiter=first.delimiter)
     return Naming(names, True, first.delimiter, _ANEW, _ANEW)
+
+
+def refuse_wide(columns: int, most: int) -> None:
+    """Refuses a table that has more columns than anybody could decide on one by one.
+
+    Raises:
+        InvalidParameter: if there are more.
+    """
+    if columns > most:
+        raise InvalidParameter(
+            f"The file has {columns:,} columns, and at most {most:,} can be decided on here: leave out those "
+            "that nobody asks about, or declare it in a sfumato.toml with sfumato init."
+        )
 
 
 def drafted(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from decimal import Decimal
@@ -16,6 +15,7 @@ from sfumato.catalog._sections import check_known, named_in, place_of, section_o
 from sfumato.catalog._synth import SynthSettings
 from sfumato.catalog._tables import read_tables, settle
 from sfumato.catalog.keys import UNDECIDED, Missing, Undecided, nearest
+from sfumato.catalog.toml_text import NotToml, parsed, text_of_file
 from sfumato.errors import AccessDenied, CatalogUnusable, InvalidParameter
 from sfumato.ledger.budget import Budget
 from sfumato.ledger.names import spelled
@@ -144,9 +144,9 @@ class Catalog:
             CatalogUnusable: as `read` does.
         """
         try:
-            data = tomllib.loads(text, parse_float=Decimal)
-        except tomllib.TOMLDecodeError as error:
-            raise CatalogUnusable(f"{Path(path).name} is not valid TOML: {error}.") from None
+            data = parsed(text)
+        except NotToml as error:
+            raise CatalogUnusable(f"{Path(path).name} {error}.") from None
         return cls._understood(data, Path(path), None, None, {})
 
     @classmethod
@@ -163,7 +163,10 @@ class Catalog:
         budgets, limits = _datasets(named_in(data, "datasets"), undecided)
         listed, roles, synth = read_tables(named_in(data, "tables"), file.parent.absolute(), undecided)
         if undecided:
-            raise Undecided(f"{file.name} leaves this to decide: {'; '.join(undecided)}.")
+            raise Undecided(
+                f"{file.name} leaves this to decide: {'; '.join(undecided)}. "
+                "Write a value for each into its section."
+            )
         tables, public = settle(listed)
         if not tables:
             raise CatalogUnusable(f"{file.name} has no private table; add a [tables.NAME] section.")
@@ -245,14 +248,13 @@ class Catalog:
 
 def _load(file: Path) -> dict[str, Any]:
     try:
-        with file.open("rb") as stream:
-            return tomllib.load(stream, parse_float=Decimal)
+        return parsed(text_of_file(file))
     except FileNotFoundError:
         raise Missing(f"There is no {file}; make one with: sfumato init FILE") from None
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         raise CatalogUnusable(f"{file} cannot be read.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise CatalogUnusable(f"{file.name} is not valid TOML: {error}.") from None
+    except NotToml as error:
+        raise CatalogUnusable(f"{file.name} {error}.") from None
 
 
 def _datasets(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,6 @@ __all__ = [
     "known_bounds",
     "quoted",
     "section",
-    "table_name",
     "toml_key",
     "toml_number",
     "write_new",
@@ -65,6 +63,8 @@ class DraftTable:
         names: The names that the file is to give to the columns of a CSV file; None: its header's.
         header: Whether its first line is a header.
         delimiter: What separates its fields, if that is known.
+        decimal: What separates the fraction of its numbers, if that is decided.
+        dates: How its days are written, where that is not the usual way.
         remark: Why it is so, for whoever edits the file.
         decided: What the steward has said of columns already, by their names.
         max_rows: As how many rows one unit counts, if that is decided.
@@ -77,6 +77,8 @@ class DraftTable:
     names: tuple[str, ...] | None = None
     header: bool = True
     delimiter: str | None = None
+    decimal: str | None = None
+    dates: tuple[str, ...] = ()
     remark: str = ""
     decided: Mapping[str, Decided] = field(default_factory=dict)
     max_rows: int | None = None
@@ -86,7 +88,7 @@ class DraftTable:
         return self.of(column).type or type_of(column, self.columns[column], untyped=self.untyped)
 
     def of(self, column: str) -> Decided:
-        """What was said of a column."""
+        """What the steward decided about a column."""
         return self.decided.get(column, _NOTHING)
 
     def role(self, column: str) -> Role:
@@ -220,21 +222,25 @@ def _csv(table: DraftTable) -> list[str]:
     if not table.untyped:
         return []
     section = f"[tables.{toml_key(table.name)}.csv]"
+    formats = [
+        'decimal = ","                # numbers are written 3,5' if table.decimal == "," else _DECIMAL,
+        f"dates = [{', '.join(map(quoted, table.dates))}]" if table.dates else _DATES,
+        "# trim = true                # blanks around text do not count",
+    ]
     if table.names is None:
-        return [f"# {section:<26} # if it is not written in the usual way:", *_FORMATS, ""]
+        usual = table.decimal != "," and not table.dates
+        head = f"# {section:<26} # if it is not written in the usual way:" if usual else section
+        return [head, *formats, ""]
     lines = [section, *_comment(table.remark)]
     if not table.header:
         lines += ["header = false", f"delimiter = {quoted(table.delimiter or ',')}"]
     listed = ", ".join(map(quoted, table.names))
     lines += ["names = [", *textwrap.wrap(listed, 76, initial_indent="  ", subsequent_indent="  "), "]"]
-    return [*lines, *_FORMATS, ""]
+    return [*lines, *formats, ""]
 
 
-_FORMATS = [
-    '# decimal = ","              # numbers are written 3,5',
-    '# dates = ["%d.%m.%Y"]       # days are written 31.12.2024, not 2024-12-31',
-    "# trim = true                # blanks around text do not count",
-]
+_DECIMAL = '# decimal = ","              # numbers are written 3,5'
+_DATES = '# dates = ["%d.%m.%Y"]       # days are written 31.12.2024, not 2024-12-31'
 
 
 def _comment(text: str) -> list[str]:
@@ -303,26 +309,6 @@ _ROWS = [
 _FEW_GROUPS = "# max_groups = 1             # where people are counted by group, or groups are found"
 
 
-def table_name(source: str, taken: Sequence[str] = ()) -> str:
-    """A name for the table in that source: `data/visits-2024.csv.gz` → `visits_2024`."""
-    place, _, inner = source.partition("::")
-    if "://" in place:  # schema.table
-        inner = inner.rpartition(".")[2]
-    parts = [
-        part for part in re.split(r"[/\\]", place) if part and not set(part) & set("*?[") and "=" not in part
-    ]
-    stem = inner or (parts[-1] if parts else "data")
-    if not inner and "." in stem.lstrip("."):
-        stem = stem.lstrip(".").partition(".")[0]
-    name = re.sub(r"[^A-Za-z0-9_]+", "_", stem).strip("_") or "data"
-    if name[0].isdigit():
-        name = f"t_{name}"
-    base, number = name, 2
-    while name.lower() in {other.lower() for other in taken}:
-        name, number = f"{base}_{number}", number + 1
-    return name
-
-
 def write_new(path: str | Path, text: str, *, force: bool = False) -> Path:
     """Write the text to that file whole or not at all; an existing file is kept unless `force`.
 
@@ -330,7 +316,10 @@ def write_new(path: str | Path, text: str, *, force: bool = False) -> Path:
         CatalogUnusable: if the file exists, or cannot be written.
     """
     target = Path(path)
-    exists = Kept(f"{target} exists and was left as it is; --force writes a new one.")
+    exists = Kept(
+        f"{target} exists and was left as it is; --force writes a new one. "
+        "To add a table to it: sfumato start."
+    )
     if not force and target.exists():
         raise exists
     try:

@@ -59,6 +59,7 @@ def publish(
     moment = _moment(now)
     folder = Folder.of(listed)
     catalog = read_catalog(asker.config or listed.catalog, asker.ledger, asker.analyst or listed.analyst)
+    folder.refuse_sources([*catalog.tables, *catalog.public])
     with spinner("publishing", quiet=json_), ExitStack() as stack:
         sessions = _Sessions(catalog, stack)
         agenda = Agenda.of(listed, sessions.opened, moment, folder.published)

@@ -16,6 +16,7 @@ from sfumato.cli.account import say_ended
 from sfumato.cli.failures import reported
 from sfumato.cli.opening import acting
 from sfumato.cli.options import JsonOption, UploadOption
+from sfumato.cli.output import paragraph
 from sfumato.cli.process import all_is_loaded, all_is_over
 from sfumato.cli.serving import Made, check_extra, opened, say_begun
 from sfumato.errors import InvalidParameter
@@ -36,7 +37,7 @@ _TIMEOUT = 300  # seconds, as a new sfumato.toml says
 @reported
 def start(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Where sfumato.toml is, or will be.")
+        Path, typer.Argument(metavar="FOLDER", help="Where sfumato.toml is, or will be; or a file in it.")
     ] = Path(),
     *,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port of HTTP.")] = 8430,
@@ -53,8 +54,7 @@ def start(
     from sfumato.server.running import serve as run
     from sfumato.server.ways import Ways
 
-    if not folder.is_dir():
-        raise InvalidParameter(f"There is no folder {str(folder)[:200]}: make it first, or name another.")
+    folder, file = _given(folder)
     with (
         closing(bound(_LOCAL, port)) as listening,
         _house(folder) as (house, accounts),
@@ -64,6 +64,8 @@ def start(
 
         def ready() -> None:
             say_begun({"http": address}, accounts, [made], json_=json_)
+            if file and not json_:
+                paragraph(_where_it_is(file))
             if not no_browser:
                 threading.Thread(target=webbrowser.open, args=(f"{address}/start",), daemon=True).start()
 
@@ -71,6 +73,33 @@ def start(
         front = http_front(house, accounts, ways, Grounds(house, folder / _FILE))
         run(front, listening, ready=ready)
     all_is_over()
+
+
+def _given(place: Path) -> tuple[Path, str]:
+    """The folder, and the name of the data file in it that was given; empty where none was.
+
+    Raises:
+        InvalidParameter: if there is no such folder.
+        SourceUnusable: if the file is a spreadsheet, or empty.
+    """
+    from sfumato.catalog.unreadable import refuse
+
+    if not place.is_file():
+        if not place.is_dir():
+            raise InvalidParameter(f"There is no folder {str(place)[:200]}: make it first, or name another.")
+        return place, ""
+    if place.name == _FILE:
+        return place.parent, ""
+    refuse(str(place))
+    return place.parent, place.name
+
+
+def _where_it_is(file: str) -> str:
+    """How to choose a file that lies in the folder: sent from the browser, it would be there twice."""
+    return (
+        f'{file} is in the folder already: on the first page open "It is on this machine already", and take '
+        "it there. Sending it would make a second copy."
+    )
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from sfumato.schema import PrivateTable
 
 __all__ = ["app"]
+
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 app = typer.Typer(help="Name what a table that grows holds by now.", no_args_is_help=True)
 
@@ -125,7 +128,7 @@ def _of_column(table: PrivateTable, column: str | None, last: str | None) -> lis
     named = known if column is None else column
     if named is None or last is None:
         raise InvalidParameter("A state by a column needs both: --column arrived --last 2026-03-31.")
-    whole = last.lstrip("-").isdecimal()
+    whole = _WHOLE.fullmatch(last) is not None
     return [f"column = {_text(named)}", f"last = {int(last) if whole else _text(last)}"]
 
 

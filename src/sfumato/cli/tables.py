@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import textwrap
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from sfumato.schema import ColumnType, PrivateTable
 
 __all__ = ["init", "schema"]
+
+_PRICE = "0.1"  # of a first question
 
 _SEMICOLONS = (
     "Its fields are separated by semicolons. Such files often write 3,5 for a number and 31.12.2024 for a "
@@ -102,22 +106,56 @@ def init(
             say()
             paragraph(_SEMICOLONS)
     say()
-    needed = (
-        "a unit and a budget are needed before the first query, bounds before sums and means"
-        if unit is None or epsilon is None
-        else "bounds are needed before sums and means"
-    )
     source = "names" if all(made.untyped for made in tables) else "names and types"
-    paragraph(
-        f"From {source} alone; no value of a row was used. {marks} places are marked DECIDE in it: {needed}."
+    is_decided = unit is not None and epsilon is not None
+    paragraph(f"From {source} alone; no value of a row was used. {_to_decide(marks, is_decided=is_decided)}")
+    if unit == "row":
+        say()
+        paragraph(_each_row(tables))
+    say()
+    _say_next(tables[0].name, output, epsilon if is_decided else None)
+
+
+def _to_decide(marks: int, *, is_decided: bool) -> str:
+    """How much is left to decide, and what for."""
+    places = "1 place is" if marks == 1 else f"{marks} places are"
+    needed = (
+        "bounds are needed before sums and means"
+        if is_decided
+        else "a unit and a budget are needed before the first query, bounds before sums and means"
     )
-    say()
+    return f"{places} marked DECIDE in it: {needed}."
+
+
+def _each_row(tables: list[DraftTable]) -> str:
+    """What it means that rows are protected, and which column may name people instead."""
+    from sfumato.schema.classify import units_of
+
+    likely = [column for made in tables for column in units_of(made.columns)]
+    column = shlex.quote(likely[0]) if likely else "COLUMN"
+    return (
+        "Each row is protected by itself. If one person may have several rows, protect people: run init with "
+        f"--force and --unit {column}{', or another column that tells them apart' if likely else ''}."
+    )
+
+
+def _say_next(name: str, output: Path, epsilon: str | None) -> None:
+    """Which commands come next; with a budget, and so a unit, a count may be asked at once."""
+    from sfumato.numeric.exact import positive
+
     flag = config_flag(output)
-    say(f"Edit {output}, then:")
+    count = f'"SELECT COUNT(*) AS n FROM {name}"'
+    looks = [f"sfumato validate{flag}", f"sfumato schema{flag}"]
+    if epsilon is None:
+        say(f"Edit {output}, then:")
+        commands = [*looks, f"sfumato quote {count} --epsilon {_PRICE}{flag}"]
+    else:
+        price = _PRICE if positive(epsilon, "epsilon") >= Fraction(_PRICE) else epsilon
+        say(f"Ask now, or edit {output} first:")
+        commands = [f"sfumato query {count} --epsilon {price}{flag}", *looks]
     say()
-    say(f"  sfumato validate{flag}")
-    say(f"  sfumato schema{flag}")
-    say(f'  sfumato quote "SELECT COUNT(*) AS n FROM {tables[0].name}" --epsilon 0.1{flag}')
+    for command in commands:
+        say(f"  {command}")
 
 
 def _roles(draft: DraftTable) -> dict[str, str]:

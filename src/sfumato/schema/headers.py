@@ -77,13 +77,15 @@ def unique_names(cells: Sequence[str]) -> tuple[str, ...]:
     """Names for columns from a header that has blanks or the same name twice: c1 for a blank, then city_2."""
     made: list[str] = []
     taken = {cell.strip().casefold() for cell in cells}
+    last: dict[str, int] = {}  # the number that each name had last: the next one is tried from there on
     seen: set[str] = set()
     for place, cell in enumerate(cells, 1):
         base = cell.strip() or f"c{place}"
-        name, number = base, 2
+        name, number = base, last.get(base.casefold(), 1) + 1
         if base.casefold() in seen or (not cell.strip() and base.casefold() in taken):
-            while (name := f"{base}_{number}").casefold() in taken | seen:
+            while (name := f"{base}_{number}").casefold() in taken or name.casefold() in seen:
                 number += 1
+            last[base.casefold()] = number
         seen.add(name.casefold())
         made.append(name)
     return tuple(made)

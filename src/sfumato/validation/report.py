@@ -96,7 +96,7 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What reading a CSV file as text shows before any type.
+    """What a CSV file shows when it is read as text, before any type.
 
     Attributes:
         records: How many records it has beside the header.
