@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from sfumato.continual import Banded, Buffered, Factorisation, candidates, choose, tree_error
+from sfumato.continual import (
+    Banded,
+    Buffered,
+    Factorisation,
+    buffered,
+    candidates,
+    choose,
+    series,
+    tree_error,
+)
 from sfumato.errors import InvalidParameter
 
 
@@ -90,6 +102,54 @@ def test_units_whose_steps_are_far_apart_get_a_band_of_that_width() -> None:
     assert chosen.norm**2 == pytest.approx(
         12 * Factorisation(365, Banded.square_root(28)).norm ** 2, rel=0.01
     )
+
+
+def worked_out(monkeypatch: pytest.MonkeyPatch, horizon: int) -> dict[str, int]:
+    """How many powers are multiplied and numbers transformed for the columns of what forgets soon."""
+    counted = dict.fromkeys(("powers", "transformed"), 0)
+
+    def counting(name: str, function: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
+        def counted_one(*given: Any) -> NDArray[Any]:
+            found = function(*given)
+            counted[name] += found.size
+            return found
+
+        return counted_one
+
+    with monkeypatch.context() as patch:
+        patch.setattr(buffered, "_powers", counting("powers", buffered._powers))
+        patch.setattr(series, "_product", counting("transformed", series._product))
+        for factor in (Buffered.square_root(4, 0.75), Banded.square_root(8), Banded.square_root(64)):
+            assert factor.coefficients(horizon).size == factor.inverse(horizon).size == horizon
+    return counted
+
+
+def test_what_forgets_soon_is_worked_out_as_far_as_it_remembers_however_long_the_stream_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    short, long = (worked_out(monkeypatch, horizon) for horizon in (2**17, 2**19))
+    assert short == long
+    assert max(long.values()) < 2**19
+
+
+def test_what_is_left_out_of_a_long_stream_is_nothing() -> None:
+    steps = 2**17
+    for factor in (Buffered.square_root(4, 0.75), Buffered.square_root(64)):
+        powers = [theta ** np.arange(steps - 1.0) * weight for theta, weight in factor._floats()]
+        whole = np.concatenate([[1.0], np.sum(powers, axis=0)])
+        np.testing.assert_allclose(factor.coefficients(steps), whole, rtol=1e-9, atol=2.0**-990)
+        assert np.abs(series.inverse(factor.coefficients(steps)) - factor.inverse(steps)).max() < 1e-12
+    for band in (
+        Banded.square_root(2),
+        Banded.square_root(64),
+        Banded([2**16] * 3),
+    ):  # the last never forgets
+        assert np.abs(series.inverse(band.coefficients(steps)) - band.inverse(steps)).max() < 1e-12
+
+
+def test_candidates_hold_no_number_for_each_step() -> None:
+    held = {name for choice in candidates(500) for name in vars(choice.plan)}
+    assert held == {"horizon", "factor", "scaled", "touches", "apart"}
 
 
 @pytest.mark.parametrize("words", [0, 1, 5, 12])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -46,6 +48,12 @@ EDITS = [
     ('every = "month"\nstart = 2024-01-01', 'every = "month"\nstart = 2024-01-02', 2, "beginning of a month"),
     ('every = "month"\nstart = 2024-01-01', 'every = "month"\nstart = "soon"', 2, "question by_shop: start"),
     ('every = "month"\nstart = 2024-01-01', 'every = "month"\nstart = 5', 2, "start must be a date"),
+    ('every = "month"\nstart = 2024-01-01', 'every = "month"\nstart = 9999-12-01', 2, "begin earlier"),
+    ("horizon = 100", f"horizon = {'9' * 5000}", 2, "release.toml has a number with too many digits"),
+    ("horizon = 100", f"horizon = {'[' * 3000}{']' * 3000}", 2, "lie too deep in one another"),
+    ('folder = "public"', 'folder = "a\\u0000b"', 2, "cannot be written"),
+    ('folder = "public"', 'folder = "public"\ncatalog = "a\\u0000b"', 2, "cannot be read"),
+    ('folder = "public"', 'folder = "visits"', 2, "a file that visits is read from"),
 ]
 
 
@@ -86,6 +94,68 @@ def test_files_of_others_are_not_written_over(clinic):
     (public / "daily.csv").mkdir()
     assert "there is a folder of that name" in clinic.publish("2024-03-01", code=2)
     assert clinic.spent() == 0
+
+
+MANIFESTS = [
+    (("terms",), "x"),
+    (("terms",), None),
+    (("terms", "epsilon"), "2"),
+    (("name",), ["daily"]),
+    (("windows",), float("inf")),
+    (("windows",), "31"),
+    (("windows",), 10**9),
+]
+
+
+def test_a_manifest_that_somebody_edited_is_one_sentence_and_costs_nothing(clinic):
+    clinic.publish("2024-02-01")
+    path, spent = clinic.folder / "public" / "manifest.json", clinic.spent()
+    whole, files = path.read_text(), clinic.files()
+    for release in (0, 1):
+        for keys, value in MANIFESTS:
+            known = json.loads(whole)
+            (*above, last), place = keys, known["releases"][release]
+            for key in above:
+                place = place[key]
+            place[last] = value
+            path.write_text(json.dumps(known))
+            assert "nobody foresaw" not in clinic.publish("2024-03-01", code=2), (release, keys, value)
+    path.write_text(whole)
+    assert (clinic.files(), clinic.spent()) == (files, spent)
+
+
+@pytest.mark.parametrize("content", ["", "null", "[]", "[" * 100_000, '{"format": 1}'])
+def test_what_is_no_manifest_is_not_written_over(clinic, content):
+    (clinic.folder / "public").mkdir()
+    (clinic.folder / "public" / "manifest.json").write_text(content)
+    assert "choose another folder" in clinic.publish("2024-03-01", code=2)
+    assert clinic.spent() == 0
+
+
+def test_a_release_is_not_written_over_the_rows_of_a_table(clinic):
+    """The file that a table is read from, or one that its folder or pattern would have then."""
+    catalog, release = clinic.folder / "sfumato.toml", clinic.folder / "release.toml"
+    (clinic.folder / "all").mkdir()
+    (clinic.folder / "visits" / "01.parquet").rename(clinic.folder / "all" / "daily.parquet")
+    listed, text = catalog.read_text(), release.read_text()
+    for source, folder in [
+        ("all/daily.parquet", "all"),
+        ("all", "all/deeper"),
+        ("all/*.parquet", "all"),
+        ("**/*.parquet", "public"),
+    ]:
+        catalog.write_text(listed.replace("visits/*.parquet", source))
+        release.write_text(text.replace('"public"', f'"{folder}"'))
+        assert "visits is read from: choose another folder" in clinic.publish("2024-03-01", code=2), source
+        assert clinic.spent() == 0
+    catalog.write_text(listed.replace("visits/*.parquet", "all/*.parquet"))
+    release.write_text(text.replace('"public"', '"all/deeper"'))
+    clinic.publish("2024-02-01", "--dry-run")
+
+
+def test_a_question_whose_windows_reach_the_last_year_is_listed_beside_others(clinic):
+    clinic.lists(clinic.series + clinic.question.replace("2024-01-01", "9990-01-01").replace("month", "year"))
+    assert "daily 31 of 100 days" in clinic.publish("2024-02-01", "--dry-run")
 
 
 def test_a_missing_file_and_an_empty_one(clinic):

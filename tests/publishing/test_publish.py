@@ -20,6 +20,7 @@ from sfumato.errors import EngineFailed
 from sfumato.publishing import KEYS, read
 from sfumato.publishing.page import page
 from sfumato.publishing.questions import Question
+from sfumato.session.query import Query
 from sfumato.session.vault import Vault
 
 FILES = ["by_shop.csv", "by_shop.parquet", "daily.csv", "daily.parquet", "index.html", "manifest.json"]
@@ -128,6 +129,33 @@ def test_after_files_that_could_not_be_written_the_next_run_writes_them_free(cli
     clinic.publish("2024-03-01")
     assert clinic.spent() == spent
     assert clinic.files() != before
+
+
+@pytest.mark.parametrize("paid", ["", "2024-01-11"])
+def test_what_cannot_be_paid_is_refused_after_few_prices_however_many_windows_are_over(
+    clinic, monkeypatch, paid
+):
+    clinic.lists(clinic.question.replace("month", "day"))  # twelve windows fit
+    if paid:
+        clinic.publish(paid)
+    spent, asked, counted = clinic.spent(), Query.quote, []
+
+    def quote(self, *more, **named):
+        counted[-1] += 1
+        return asked(self, *more, **named)
+
+    monkeypatch.setattr(Query, "quote", quote)
+    for now in ("2024-03-01", "2026-01-01"):
+        counted.append(0)
+        said = clinic.publish(now, code=3)
+    assert max(counted) <= 1 + 2 * 12
+    assert len(set(counted)) == 1
+    assert "Not within the budget of 'visits'" in said
+    assert "for question by_shop up to 2024-01-1" in said
+    assert "alone, and 731 days of it are over: choose a smaller epsilon" in said
+    assert clinic.spent() == spent
+    assert "published for epsilon" in clinic.publish("2024-01-13")  # up to the last one that fits
+    assert clinic.spent() == 3
 
 
 def test_what_is_said_to_fit_fits_and_no_more(clinic):

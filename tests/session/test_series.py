@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from contextlib import contextmanager
 from datetime import UTC, date, timedelta
 
 import numpy as np
@@ -240,7 +241,8 @@ def test_what_makes_no_series_is_refused(text, words):
         ({"horizon": 10**7}, "9999"),
         ({"zone": "Mars/Olympus"}, "time zone"),
         ({"of": "all"}, "running"),
-        ({"of": "window"}, "window"),
+        ({"of": "window"}, 'of="window" goes with'),
+        ({"window": 7}, 'of="window" goes with'),
     ],
 )
 def test_bad_wishes_are_one_sentence(wishes, words):
@@ -327,6 +329,52 @@ def test_a_difference_has_an_interval_of_its_own():
         series.advance(now=at(2))
         with pytest.raises(QueryRefused, match="counts and sums"):
             series.difference(0, 1)
+
+
+@contextmanager
+def days_of(units, many, unit, text):
+    """A series over two days, on each of which so many units have so many rows, and hardly any noise."""
+    listed = [(user, day) for day, rows in enumerate(many) for user in range(units) for _ in range(rows)]
+    users, days = zip(*listed, strict=True)
+    source = pa.table(
+        {"user": users, "day": [date(2026, 1, 1 + day) for day in days], "amount": [5] * len(days)}
+    )
+    table = sf.PrivateTable(
+        "visits",
+        source=source,
+        unit=unit,
+        schema={"day": sf.Date("2026-01-01", "2026-12-31"), "amount": sf.Int(-10, 10)},
+    )
+    with sf.Session(table, budget=sf.Budget(epsilon=10**7, delta="1e-5")) as session:
+        series = daily(session, epsilon=10**6, text=text, horizon=3)
+        series.advance(now=at(2))
+        yield series
+
+
+@pytest.mark.parametrize("many", [(50, 1), (1, 50)])
+@pytest.mark.parametrize("unit", [sf.PrivacyUnit("user", max_rows=1), sf.PrivacyUnit.row()], ids=str)
+def test_the_interval_of_a_difference_holds_what_limits_left_out_of_either_side(unit, many):
+    shown = "COUNT(*) AS n, SUM(amount) AS t, COUNT(*) * 2 - SUM(amount) AS mix"
+    text = f"SELECT day, {shown} FROM visits GROUP BY day"
+    change = 4 * (many[1] - many[0])
+    expected = {"n": change, "t": 5 * change, "mix": -3 * change}
+    with days_of(4, many, unit, text) as series:
+        for of, window in (("steps", None), ("window", 1)):
+            row = series.difference(0, 1, of, window=window).to_arrow(errors=True).to_pylist()[0]
+            for name, value in expected.items():
+                assert row[f"{name}_low"] - 1 <= value <= row[f"{name}_high"] + 1
+                if unit.is_row:
+                    assert row[f"{name}_high"] - row[f"{name}_low"] < 1
+        later = series.difference(0, 1, "running").to_arrow(errors=True).to_pylist()[0]
+        assert later["n_low"] > 3
+
+
+@pytest.mark.parametrize("shown", ["SUM(amount) / COUNT(*)", "COUNT(*) * 2 + 1", "COUNT(*) * SUM(amount)"])
+def test_what_is_no_sum_has_no_difference(shown):
+    text = f"SELECT day, {shown} AS z FROM visits GROUP BY day"
+    series = days_of(4, (1, 2), sf.PrivacyUnit.row(), text)
+    with series as published, pytest.raises(QueryRefused, match="counts and sums"):
+        published.difference(0, 1, "steps")
 
 
 def test_it_is_drawn_with_a_band(tmp_path):

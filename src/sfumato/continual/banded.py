@@ -20,6 +20,8 @@ __all__ = ["Banded"]
 _DIGITS = 16
 _ONE = 2**_DIGITS
 _WIDEST = 2**14
+_SOLVED = 2**16  # no narrower than the widest band
+_NOTHING = 1e-13
 _LEAST_BITS = 4  # so that noise stays far below 2**56, which is what can be drawn
 
 
@@ -92,7 +94,17 @@ class Banded:
         return out
 
     def inverse(self, count: int) -> Floats:
-        """By power series."""
+        """By power series, as far as anything is left of it.
+
+        Its coefficients are at most 1, since those of C never rise. As many small ones in a row as the band
+        is wide are followed by small ones alone: each is a sum of those before it, with weights of C.
+        """
+        size = _SOLVED
+        while size < count:
+            known = inverse(self.coefficients(size))
+            if np.abs(known[-len(self.numerators) - 1 :]).max() < _NOTHING:
+                return np.concatenate([known, np.zeros(count - size)])
+            size *= 4
         return inverse(self.coefficients(count))
 
     def exact(self, count: int) -> list[Fraction]:

@@ -40,7 +40,7 @@ class Factor(Protocol):
     def words(self) -> int: ...  # noqa: D102
 
     def coefficients(self, count: int) -> Floats:
-        """c_0 … c_{count−1}, each within 2·count + 64 roundings of the exact number."""
+        """c_0 … c_{count−1}, each within 2·count + 64 roundings and 2**-990 of the exact number."""
         ...
 
     def inverse(self, count: int) -> Floats:

@@ -24,6 +24,7 @@ _SHIFT = 50  # the most places after the point: 1 minus such a number is a float
 _REACH, _STEP = 3.0, 1.4  # of the quadrature: how far beyond the middle, and between two nodes at most
 _BEYOND = 64  # slowest decay against the horizon
 _MOST = 64
+_TINY = -1000 * math.log(2)  # the logarithm of what is nothing beside 1
 
 
 class Buffered:
@@ -104,13 +105,15 @@ class Buffered:
         return tuple(table[:, i : i + 1] for i in range(4))
 
     def coefficients(self, count: int) -> Floats:
-        """Powers by repeated multiplication: one rounding each, and no library to trust."""
+        """Powers by repeated multiplication: one rounding each, and no library to trust.
+
+        Those below 2**-1000 are left out: beside c_0 = 1 that is far less than `trust` has to spare.
+        """
         out = np.zeros(count)
         out[:1] = 1.0
         for theta, weight in self._floats():
-            powers = np.full(max(count - 1, 0), theta)
-            powers[:1] = weight
-            out[1:] += np.cumprod(powers)
+            powers = _powers(weight, theta, count - 1)
+            out[1 : 1 + powers.size] += powers
         return out
 
     def inverse(self, count: int) -> Floats:
@@ -121,9 +124,8 @@ class Buffered:
         out = np.zeros(count)
         out[:1] = 1.0
         for power, part in zip(powers, root @ vectors, strict=True):
-            series = np.full(max(count - 1, 0), power)
-            series[:1] = part**2
-            out[1:] -= np.cumprod(series)
+            series = _powers(part**2, power, count - 1)
+            out[1 : 1 + series.size] -= series
         return out
 
     def exact(self, count: int) -> list[Fraction]:
@@ -159,6 +161,18 @@ class Buffered:
             "falls": [list(pair) for pair in self.falls],
             "weights": [list(pair) for pair in self.weights],
         }
+
+
+def _powers(first: float, ratio: float, count: int) -> Floats:
+    """first·ratio**j for j below `count`, or fewer: those left out are all below 2**-1000 times the first.
+
+    Products that small are slow, and nothing beside the others.
+    """
+    size = abs(ratio)
+    seen = count if size >= 1 else 1 if not size else math.ceil(_TINY / math.log(size)) + 1
+    series = np.full(max(min(count, seen), 0), ratio)
+    series[:1] = first
+    return np.asarray(np.cumprod(series))
 
 
 def _is_part(pair: tuple[int, int], bits: int) -> bool:

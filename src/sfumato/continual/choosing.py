@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from sfumato._dataclasses import dataclass
@@ -90,10 +91,9 @@ def candidates(
     own = [times * as_integer(apart, "apart") for times in (1, 2) if touches > 1]
     length = _length(steps, want, window)
     plain = [
-        Choice(name, plan, plan.mean_square(length))
+        _choice(name, Factorisation(steps, factor, False, touches, apart), length)
         for name, factor in _factors(steps, own)
         if factor.words <= most
-        for plan in [Factorisation(steps, factor, False, touches, apart)]
     ]
     plain.sort(key=_order)
     scaled = []
@@ -103,11 +103,16 @@ def candidates(
             *(choice for choice in plain[_FINALISTS:] if choice.name == _WHOLE),
         ]:
             plan = Factorisation(steps, choice.plan.factor, True)
-            scaled.append(Choice(f"{choice.name}, columns scaled", plan, plan.mean_square(length)))
+            scaled.append(_choice(f"{choice.name}, columns scaled", plan, length))
     ranked = sorted([*scaled, *plain], key=_order)
     near = [choice for choice in ranked if choice.error <= ranked[0].error * _TIE]
     best = min(near, key=lambda choice: (choice.plan.factor.words, choice.plan.scaled, choice.error))
     return best, *(choice for choice in ranked if choice is not best)
+
+
+def _choice(name: str, plan: Factorisation, length: int) -> Choice:
+    """What a factorisation is worth, without the columns that it took to find out: one each for a step."""
+    return Choice(name, replace(plan), plan.mean_square(length))
 
 
 def _order(choice: Choice) -> tuple[float, int, str]:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from sfumato._dataclasses import dataclass
+from sfumato.errors import InvalidParameter
 from sfumato.ledger.gates import Asked
 from sfumato.numeric.moments import as_moment
 from sfumato.publishing.wanted import FileUnusable, Wanted
@@ -181,7 +182,11 @@ def refuse_clock(wanted: Wanted, calendar: Calendar, over: int, published: int) 
         ClockWentBack: if it is; nothing was spent.
     """
     if over < published:
+        try:
+            last = calendar.spoken(published - 1)
+        except InvalidParameter:  # no such file was ever written
+            last = f"number {published:,}"
         raise ClockWentBack(
-            f"{wanted.where}: the {calendar.every} {calendar.spoken(published - 1)} is published, and by the "
-            "clock it is not over. Set the clock, or give a later --now."
+            f"{wanted.where}: the {calendar.every} {last} is published, and by the clock it is not over. Set "
+            "the clock, or give a later --now."
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import InvalidParameter, QueryRefused
+from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from sfumato.ledger.gates import Asked
 from sfumato.numeric.zones import UTC
 from sfumato.plan.expressions.tree import Call, Expression
@@ -121,7 +121,11 @@ class Question:
         refuse_zone(self.wanted.zone, one.source, moved, self.session.tables)
 
     def foresee(self, due: Forecast) -> None:
-        """Say what is going to be paid, and refuse what could not be answered."""
+        """Say what is going to be paid, and refuse what could not be answered.
+
+        Raises:
+            BudgetExceeded: as soon as the first of many windows do not fit, however many there are.
+        """
         wanted = self.wanted
         for step in range(self.over):
             query = self._query(step)
@@ -130,7 +134,20 @@ class Question:
                 self._new += 1
             if step + 1 == self._published:
                 refuse_unrecorded(wanted, step + 1 - self._new, self._published)
+            if self._published <= step + 1 < self.over:  # the last one is checked with all other releases
+                try:
+                    due.check_on_the_way()
+                except BudgetExceeded as error:
+                    raise BudgetExceeded(f"{error} {self._many(step)}") from None
         self.kept = self.over - self._new
+
+    def _many(self, last: int) -> str:
+        """For what so much is asked, where not all windows were looked at."""
+        return (
+            f"This is for {self.wanted.where} up to {self.calendar.spoken(last)} alone, and {self.over:,} "
+            f"{self.calendar.every}s of it are over: choose a smaller epsilon, longer windows (every) or a "
+            "later start."
+        )
 
     @property
     def cost(self) -> tuple[Fraction, Fraction]:
@@ -150,8 +167,11 @@ class Question:
     def coming(self) -> Iterator[tuple[datetime.datetime, Asked]]:
         """The price of each window that is still to come, at its end."""
         for step in count(self.over):
-            asked = Asked(self._quote.loss, windows=self.paid_in(step))
-            yield moment_of(self.calendar, step + 1), asked
+            try:
+                end = moment_of(self.calendar, step + 1)
+            except (InvalidParameter, OverflowError):
+                return  # the calendar ends there
+            yield end, Asked(self._quote.loss, windows=self.paid_in(step))
 
     def published(self) -> Published:
         """What there is of it by now."""

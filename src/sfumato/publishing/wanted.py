@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
@@ -14,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from sfumato._dataclasses import dataclass
 from sfumato.catalog.keys import nearest
+from sfumato.catalog.toml_text import NotToml, parsed, text_of_file
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.numeric.exact import as_integer, delta_of, positive
 from sfumato.session.series.calendar import EVERY
@@ -188,14 +188,13 @@ def _exact(value: Fraction) -> str:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as stream:
-            return tomllib.load(stream, parse_float=Decimal)
+        return parsed(text_of_file(path))
     except FileNotFoundError:
         raise FileUnusable(f"There is no {path}: sfumato publish takes a file that lists releases.") from None
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         raise FileUnusable(f"{path} cannot be read.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise FileUnusable(f"{path.name} is not valid TOML: {error}.") from None
+    except NotToml as error:
+        raise FileUnusable(f"{path.name} {error}.") from None
 
 
 def _check_keys(kind: str, data: Mapping[str, Any], where: str) -> None:

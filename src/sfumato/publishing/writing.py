@@ -17,10 +17,12 @@ import pyarrow.parquet as pq
 
 from sfumato._dataclasses import dataclass
 from sfumato._files import write_whole
+from sfumato.engines.sources import reads
 from sfumato.errors import InvalidParameter
 from sfumato.publishing.entries import Published
 from sfumato.publishing.page import CONFIDENCE, page
 from sfumato.publishing.wanted import FileUnusable, ReleaseFile, Wanted
+from sfumato.schema import PrivateTable, PublicTable
 
 __all__ = ["Folder"]
 
@@ -36,10 +38,12 @@ class Folder:
     Attributes:
         path: The folder.
         published: By release, how many windows its files have by now.
+        names: Of all files that may be written.
     """
 
     path: Path
     published: Mapping[str, int]
+    names: tuple[str, ...]
 
     @classmethod
     def of(cls, file: ReleaseFile) -> Folder:
@@ -52,15 +56,29 @@ class Folder:
         place = path
         while not os.path.lexists(place) and place != place.parent:
             place = place.parent
-        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        if "\0" in str(path) or not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
             raise FileUnusable(
                 f"The folder {path} cannot be written: name one that can be, or a new one in such a folder."
             )
-        names = [_MANIFEST, _PAGE, *(f"{each.name}.{end}" for each in file.wanted for end in _ENDINGS)]
+        names = (_MANIFEST, _PAGE, *(f"{each.name}.{end}" for each in file.wanted for end in _ENDINGS))
         taken = next((name for name in names if (path / name).is_dir()), None)
         if taken is not None:
             raise FileUnusable(f"{path / taken} cannot be written: there is a folder of that name.")
-        return cls(path, _published(path / _MANIFEST, file.wanted))
+        return cls(path, _published(path / _MANIFEST, file.wanted), names)
+
+    def refuse_sources(self, tables: Iterable[PrivateTable | PublicTable]) -> None:
+        """Refuse to write where a table is read from: over its rows, or as more of them.
+
+        Raises:
+            FileUnusable: if a file of the publication is one of a table, or would be; nothing was spent.
+        """
+        for table in tables:
+            taken = next((name for name in self.names if reads(table.source, self.path / name)), None)
+            if taken is not None:
+                raise FileUnusable(
+                    f"{self.path / taken} is, or would be, a file that {table.name} is read from: choose "
+                    "another folder."
+                )
 
     def write(self, title: str, releases: Sequence[Published]) -> list[Path]:
         """Write all files, each whole or not at all, and last the manifest, which has their digests.
@@ -93,7 +111,7 @@ def _published(path: Path, wanted: Iterable[Wanted]) -> dict[str, int]:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         found = None
     foreign = FileUnusable(
         f"{path} was not written by this command, or by another version of it: choose another folder."
@@ -102,9 +120,11 @@ def _published(path: Path, wanted: Iterable[Wanted]) -> dict[str, int]:
         raise foreign
     many = dict[str, int]()
     try:
-        terms = {entry["name"]: (entry["terms"], int(entry["windows"])) for entry in found["releases"]}
-    except (KeyError, TypeError, ValueError):
+        terms = {entry["name"]: (entry["terms"], entry["windows"]) for entry in found["releases"]}
+    except (KeyError, TypeError):
         raise foreign from None
+    if not all(isinstance(said, dict) and type(windows) is int for said, windows in terms.values()):
+        raise foreign
     for each in wanted:
         before, many[each.name] = terms.get(each.name, (None, 0))
         now = each.to_dict()

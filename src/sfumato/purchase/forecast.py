@@ -28,6 +28,7 @@ class Forecast:
         self._ledger, self._dataset = ledger, dataset
         self._losses: list[Asked] = []
         self._beyond: BudgetExceeded | None = None  # why another's answer cannot be read
+        self._checked = 0  # how many there were when they were last held against the gates
 
     def expect(self, wanted: Purchase[T], *, new: bool = False) -> Bought[T] | None:
         """The answer on record that `buy` will give for the next purchase; None: it will pay.
@@ -80,6 +81,20 @@ class Forecast:
         except BudgetExceeded:
             return False
         return True
+
+    def check_on_the_way(self) -> None:
+        """`check`, whenever twice as many are expected as the last time.
+
+        For purchases that may be very many: they are refused after at most twice as many as are admitted, and
+        all checks together take about as long as the last one.
+
+        Raises:
+            BudgetExceeded: as `check`.
+            UnsupportedLoss: as `check`.
+        """
+        if len(self._losses) >= max(1, 2 * self._checked):
+            self.check()
+            self._checked = len(self._losses)
 
     def check(self) -> None:
         """Refuse what could not be paid for to its end.

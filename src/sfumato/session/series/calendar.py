@@ -72,7 +72,7 @@ class Calendar:
             return self.start + datetime.timedelta(seconds=step * _SECONDS[self.every])
         except (ValueError, OverflowError):
             raise InvalidParameter(
-                "The series would go on beyond the year 9999: shorten its horizon."
+                "The steps would go on beyond the year 9999: begin earlier, or shorten the horizon."
             ) from None
 
     def step_of(self, value: Value | str) -> int:

@@ -44,7 +44,14 @@ class OfCohorts(Release):
             cohorts: Their places; the first begins with the first group, and the last ends with the last.
             laws: The noise of each cohort, for each measurement.
         """
-        super().__init__(whole.quote, whole._answer, whole.receipt, free=whole.free, bounds=whole.bounds)
+        super().__init__(
+            whole.quote,
+            whole._answer,
+            whole.receipt,
+            free=whole.free,
+            bounds=whole.bounds,
+            signed=whole.signed,
+        )
         self._parts = tuple(zip(cohorts, laws, strict=True))
 
     @cached_property

@@ -335,6 +335,8 @@ def choice_of(touches: int, horizon: int, of: Of, length: int | None) -> Choice:
     """How the noise of the steps should hang together, by expected error."""
     if of not in ("running", "window", "steps"):
         raise InvalidParameter('of is "running", "window" or "steps".')
+    if (of == "window") != (length is not None):
+        raise InvalidParameter('of="window" goes with the number of steps, such as window=7.')
     return candidates(horizon, touches=touches, want=of, window=length)[0]
 
 

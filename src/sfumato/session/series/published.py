@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter, MissingExtra, QueryRefused
 from sfumato.loss import PrivacyLoss
 from sfumato.numeric.exact import Rational, as_integer
+from sfumato.plan.expressions.linear import linear_form
 from sfumato.plan.expressions.names import NotAList
-from sfumato.plan.expressions.tree import Column
+from sfumato.plan.expressions.tree import Column, Expression, Literal, names_of
 from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.bounding.base import several
 from sfumato.plan.questions.sensitivity import is_exchange
@@ -124,7 +126,8 @@ class Published(NotAList):
             self.pricing.laws(weights)
         ]
         groups = [group for cohort in cohorts for group in cohort.groups]
-        whole = self._release(step, units, laws[0], meaning, groups)
+        signed = bool((weights < 0).any())
+        whole = self._release(step, units, laws[0], meaning, groups, signed=signed)
         return whole if len(cohorts) < 2 else OfCohorts(whole, cohorts, laws)
 
     def _release(
@@ -135,6 +138,8 @@ class Published(NotAList):
         meaning: str,
         groups: Sequence[Group],
         plan: Plan | None = None,
+        *,
+        signed: bool = False,
     ) -> Release:
         """Sums of points in steps of their grids as a release; of `groups`, where groups are found."""
         assert self.receipt is not None
@@ -144,7 +149,7 @@ class Published(NotAList):
         if finding is not None:
             found = finding.with_time(groups, self.pricing.calendar.value(step))
             answer = replace(answer, groups=found, selection=quote.selection_price)
-        return Release(quote, answer, self.receipt, free=True, bounds=(meaning,))
+        return Release(quote, answer, self.receipt, free=True, bounds=(meaning,), signed=signed)
 
     def _size(self, step: int) -> int:
         """How many groups a point has."""
@@ -178,13 +183,15 @@ class Published(NotAList):
 
         Raises:
             InvalidParameter: if there are no such points, or the first is not the earlier one.
-            QueryRefused: if something but counts and sums was asked for.
+            QueryRefused: if something but counts, sums and what adds and scales them was asked for.
         """
         form, length = self._kind(of, window)
         first, last = self._place(earlier), self._place(later)
         if first >= last:
             raise InvalidParameter("A difference is between two steps: give the earlier one first.")
-        if any(call.function not in ("count", "sum") for call in self.pricing.plan.report.child.aggregates):
+        report = self.pricing.plan.report
+        sums = all(call.function in ("count", "sum") for call in report.child.aggregates)
+        if not sums or not all(_adds_up(column.expression) for column in report.columns):
             raise QueryRefused(
                 "Differences are between counts and sums.",
                 'For averages of some steps ask for table("window").',
@@ -374,6 +381,35 @@ class Published(NotAList):
     def __repr__(self) -> str:
         text = textwrap.shorten(self.text, 40)
         return f"<Stream {text!r}: {len(self._points)} of {self.horizon} points>"
+
+
+class _Form(NamedTuple):
+    """What is added to sums and counts, and whether it is all there is: see `linear_form`."""
+
+    constant: Fraction
+    fixed: bool
+
+    def scaled(self, factor: Fraction) -> _Form:
+        return self._replace(constant=self.constant * factor)
+
+    def plus(self, other: _Form) -> _Form:
+        return _Form(self.constant + other.constant, self.fixed and other.fixed)
+
+
+def _adds_up(expression: Expression) -> bool:
+    """Whether the difference of two values of this is the same of the differences; or it has no number."""
+    if not any(name.startswith("a") for name in names_of(expression)):
+        return True
+
+    def leaf(part: Column | Literal) -> _Form | None:
+        if isinstance(part, Column):
+            return _Form(Fraction(0), False) if part.name.startswith("a") else None
+        if isinstance(part.value, bool) or not isinstance(part.value, int | float):
+            return None
+        return _Form(Fraction(part.value), True) if abs(part.value) < math.inf else None
+
+    form = linear_form(expression, leaf)
+    return form is not None and not form.constant
 
 
 def _found_in_words(finding: Finding, owner: str, epsilon: Fraction) -> str:
