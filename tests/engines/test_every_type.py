@@ -60,7 +60,7 @@ class Search:
             for kind in KINDS:
                 fits = [name for name, types in natives.items() if all(_fits(each, kind) for each in types)]
                 if kind in ("timestamp", "time"):  # whole numbers to DuckDB, and spans to Arrow
-                    fits = [name for name in fits if not name.startswith("duration")]
+                    fits = [name for name in fits if "duration" not in name]
                 self.refused += len(natives) - len(fits)
                 if fits and self.attach(engine, kind, shown, source, dict.fromkeys(fits, kind)):
                     taken[kind] = fits

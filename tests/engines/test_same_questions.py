@@ -13,7 +13,7 @@ import pytest
 
 from float_keys import compare_keys
 from native_columns import AS_ID, differences, rows
-from postgres_engine import FilledPostgres, given, shared
+from postgres_engine import FilledPostgres, given, held, shared
 from prepared_places import DuckDBPlace, PostgresPlace, portable_duckdb
 from same_questions import IDS as ALL_IDS
 from same_questions import (
@@ -72,7 +72,7 @@ def test_random_questions_of_all_shapes_have_the_same_integers(other):
 def test_prepared_tables_have_the_same_integers(tmp_path, many):
     with portable_duckdb():
         places = DuckDBPlace(tmp_path), PostgresPlace(tmp_path)
-        keeps_to(compare_prepared(places, "few", many, ids=IDS["postgres"]), many)
+        keeps_to(compare_prepared(places, "few", many, ids=IDS["postgres"], held=held), many)
 
 
 @pytest.mark.stats

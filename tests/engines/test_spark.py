@@ -885,6 +885,27 @@ def test_nothing_that_is_logged_holds_a_value(one, capfd, caplog):
     assert "canary" not in told.out + told.err + caplog.text
 
 
+def test_the_parser_forgets_shapes_of_questions(one):
+    states = one._spark._jvm.org.apache.spark.sql.catalyst.parser.AbstractParser.getDFACacheNumStates
+    settings, name = one._spark.conf, "spark.sql.parser.parserDfaCacheFlushThreshold"
+
+    def asked(depth):
+        term = "+".join(
+            f"(({at} * (1 + {at})) - CASE WHEN {at} > 1 THEN 1 ELSE 0 END)" for at in range(depth)
+        )
+        one._spark.sql(f"SELECT {term} AS n").collect()
+        return states()
+
+    before = settings.get(name)
+    assert asked(3) > 0
+    settings.set(name, "1")
+    try:
+        assert asked(4) == 0
+    finally:
+        settings.set(name, before)
+    assert 0 < asked(5) <= int(before)
+
+
 @pytest.mark.parametrize("ci", [True, False])
 def test_a_machine_that_must_have_spark_fails_without_it(monkeypatch, ci):
     monkeypatch.setenv("CI", str(ci).lower())
@@ -1097,7 +1118,7 @@ def test_a_thousand_parts_with_lost_tasks_are_drawn_once(one, tmp_path):
         assert sum(rows for _, rows, _ in found[0]) == 5000
 
 
-# Spark Connect, where its client is installed: pip install 'pyspark[connect]'.
+# Spark Connect, before a server of its own.
 
 
 def test_a_session_over_connect_answers_and_writes_as_one_in_this_machine(one, tmp_path):
@@ -1115,6 +1136,7 @@ def test_a_session_over_connect_answers_and_writes_as_one_in_this_machine(one, t
     assert groups[0] == groups[1] == groups[2] == sorted(set(GROUPS["g"].to_pylist()))
     counts = [each["n"].to_pylist() for each in found]
     assert all(abs(first - other) <= 2 for row in zip(*counts, strict=True) for first in row for other in row)
+    spark.started().close()  # Spark of this process is not kept from starting
 
 
 @pytest.mark.parametrize("given", [True, False])

@@ -25,7 +25,7 @@ from sfumato.engines.postgres.dialect import POSTGRES
 from sfumato.errors import EngineFailed
 from sfumato.schema import Kind
 
-__all__ = ["FilledPostgres", "PostgresStore", "given", "quoted", "server", "shared", "superuser"]
+__all__ = ["FilledPostgres", "PostgresStore", "given", "held", "quoted", "server", "shared", "superuser"]
 
 _numbers = itertools.count()
 _NATIVE = {
@@ -146,9 +146,23 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
     return [None if day is None else _day(day) for day in column.cast(pa.int32()).to_pylist()]
 
 
+def held(rows: pa.Table) -> pa.Table:
+    """The rows as PostgreSQL can have them: a day that is not in its calendar is endless."""
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_date32(field.type):
+            days = rows.column(place).cast(pa.int32()).to_pylist()
+            known = pa.array([day if day is None else _endless(day) or day for day in days], pa.int32())
+            rows = rows.set_column(place, field, known.cast(pa.date32()))
+    return rows
+
+
+def _endless(days: int) -> int | None:
+    return None if _FIRST <= days <= _LAST else 2**31 - 1 if days > 0 else -(2**31) + 1
+
+
 def _day(days: int) -> str:
-    if not _FIRST <= days <= _LAST:
-        return "infinity" if days > 0 else "-infinity"
+    if endless := _endless(days):
+        return "infinity" if endless > 0 else "-infinity"
     place = _EPOCH.toordinal() + days
     if 1 <= place <= datetime.date.max.toordinal():
         return datetime.date.fromordinal(place).isoformat()

@@ -120,9 +120,22 @@ def compare_shapes(
 
 
 def compare_prepared(
-    places: tuple[Any, Any], seed: str, count: int, *, ids: Collection[str] = ()
+    places: tuple[Any, Any],
+    seed: str,
+    count: int,
+    *,
+    ids: Collection[str] = (),
+    held: Callable[[pa.Table], pa.Table] = lambda rows: rows,
 ) -> Compared:
-    """Ask so many random questions of tables that were prepared in two places by one salt."""
+    """Ask so many random questions of tables that were prepared in two places by one salt.
+
+    Args:
+        places: The two.
+        seed: Which questions.
+        count: How many.
+        ids: The types of ids that no unit has.
+        held: The rows as both can have them. A rank reads the whole row.
+    """
     total = Compared()
     for part in range(0, count, _A_SHOP):
         draw, world = random.Random(f"same prepared {seed}/{part}"), make_shop(f"{seed}/{part}")
@@ -134,7 +147,7 @@ def compare_prepared(
         }
         with places[0].engine() as first, places[1].engine() as second:
             for place, engine in zip(places, (first, second), strict=True):
-                source = place.source(rows["orders"])
+                source = place.source(held(rows["orders"]))
                 for name, (table, groups) in ranked.items():
                     kinds = {column: kind.kind for column, kind in table.schema.items()}
                     here = replace(table, source=source)

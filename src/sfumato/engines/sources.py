@@ -16,6 +16,7 @@ Files are listed when the source is attached; what a folder gains later is seen 
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import time
@@ -42,6 +43,7 @@ __all__ = [
     "are_settled",
     "is_database",
     "locate",
+    "reads",
     "stamps_of",
 ]
 
@@ -121,6 +123,35 @@ def locate(source: Source) -> Located:
     if isinstance(source, list | tuple) and source and all(isinstance(path, str | Path) for path in source):
         return _from_list([os.fspath(path) for path in source])
     return frame_of(source)
+
+
+def reads(source: Source, path: str | Path) -> bool:
+    """Whether a file at this path is one of a source, or would be once it is there: by names alone."""
+    if isinstance(source, Csv):
+        return reads(source.path, path)
+    if isinstance(source, list | tuple):
+        return any(reads(each, path) for each in source)
+    if not isinstance(source, str | Path):
+        return False
+    text, file = os.fspath(source).partition("::")[0], os.path.realpath(path)
+    if os.path.isdir(text):
+        inside = Path(os.path.relpath(file, os.path.realpath(text))).parts
+        return all(part[0] not in "_." for part in inside) and _format(file) is not None
+    if os.path.exists(text) or not any(character in text for character in WILD):
+        return os.path.realpath(text) == file
+    fixed = _fixed_part(text)
+    return _fits(
+        Path(os.path.relpath(file, os.path.realpath(fixed))).parts, Path(text).parts[len(Path(fixed).parts) :]
+    )
+
+
+def _fits(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    """Whether a path fits a pattern, folder by folder, as `glob` takes them."""
+    if not pattern or not parts:
+        return not parts and all(each == "**" for each in pattern)
+    if pattern[0] == "**":
+        return _fits(parts, pattern[1:]) or _fits(parts[1:], pattern)
+    return fnmatch.fnmatch(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 
 def is_database(source: Source) -> bool:

@@ -182,7 +182,9 @@ def plan_table(
     pointed = {name: ids if note is not None and name == note.unit else name for name in pointers}
     for name in (*columns, *([] if ids is None else [ids]), *map(str, pointed.values())):
         if name not in known:
-            raise SourceUnusable(f'{shown} has no column "{name[:100]}"; correct the schema or the source.')
+            raise SourceUnusable(
+                f'{shown} has no column "{name[:100]}"; correct the unit, the schema or the source.'
+            )
         if known[name].generated == "v":
             raise SourceUnusable(
                 f'{shown}: column "{name[:100]}" is computed as rows are read, and a row could make the read '

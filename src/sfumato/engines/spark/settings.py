@@ -9,6 +9,7 @@
 | no adaptive plans, no evaluation while planning | what runs follows from the statement alone |
 | no variables in text | `${env:…}` in a constant stays what it is |
 | no rebasing, no inferred types of folders | no value decides how others are read, or that a read fails |
+| a parser that forgets | what it learns of each question would fill the memory in the end |
 
 Statistics of columns belong to all rows together, and can be wrong: Parquet leaves NaN out of them. Whether
 one row passes a filter must not depend on the values of others.
@@ -66,6 +67,8 @@ _FIXED = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.readSideCharPadding": "true",
+    "spark.sql.parser.manageParserCaches": "true",
+    "spark.sql.parser.parserDfaCacheFlushThreshold": "20000",  # about 200 MB, of 40 shapes
     "spark.databricks.delta.stats.skipping": "false",
 }
 _KEPT = ("spark.sql.catalog.", "spark.sql.extensions", "spark.sql.warehouse.", "spark.sql.shuffle.partitions")
@@ -79,6 +82,7 @@ _LOGGERS = ("", "py4j", "py4j.java_gateway", "py4j.clientserver", "pyspark.sql.c
 _QUERIES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _PYSPARK = re.compile("pyspark")
 _OURS = threading.local()
+_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _TRIES = 3  # of a task, before what it is for fails
 
 
@@ -182,9 +186,11 @@ def remote_session(address: str) -> Any:
     Raises:
         InvalidParameter: if PySpark is missing, or nothing answers at the address.
     """
-    builder, session = _builder(), None
+    builder, session, mode = _builder(), None, os.environ.get(_MODE)
     with muted(), contextlib.suppress(Exception):
         session = builder.remote(address).create()
+    if mode is None:
+        os.environ.pop(_MODE, None)  # PySpark sets it, and would start no Spark in this process any more
     if session is None:
         raise InvalidParameter(
             "Spark Connect cannot be reached; check the address sc://host:port and its extra."

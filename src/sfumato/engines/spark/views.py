@@ -110,7 +110,9 @@ def select_list(
     ids = [*([] if unit is None else [unit]), *pointers]
     for name in dict.fromkeys([*columns, *ids]):
         if name not in natives:
-            raise SourceUnusable(f'{shown} has no column "{name[:100]}"; correct the schema or the source.')
+            raise SourceUnusable(
+                f'{shown} has no column "{name[:100]}"; correct the unit, the schema or the source.'
+            )
     for name in ids:
         if name in inexact:
             raise _no_ids(name, shown)
