@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
+import yaml
 
 import sfumato as sf
 from commands import invoke as run
@@ -78,10 +79,10 @@ def test_the_errors_are_those_of_the_released_bars(tmp_path):
         ]
         paid = facts(catalog, session.ledger, "visits", session=lambda: session).paid
     for one, release in zip(paid, released, strict=True):
-        shown = re.findall(r"(\d) ± +([\d,]+) +(?:≥ \S+ +)?(\S+) ± +([\d,]+)", str(release))
+        shown = re.findall(r"(\d) ± +([\d,.]+) +(?:≥ \S+ +)?(\S+) ± +([\d,.]+)", str(release))
         assert len(shown) == 6
         for name, bars in (("n", [row[1] for row in shown]), ("c", [row[3] for row in shown])):
-            bars.sort(key=lambda bar: int(bar.replace(",", "")))
+            bars.sort(key=lambda bar: float(bar.replace(",", "")))
             wanted = f"± {bars[0]}" if bars[0] == bars[-1] else f"± {bars[0]} to {bars[-1]}"
             assert one.errors[name] == wanted
     assert " to " in paid[0].errors["c"]
@@ -149,6 +150,25 @@ def test_the_registry_entry_has_what_a_registry_asks(made):
 def test_yaml_quotes_what_would_be_read_otherwise():
     text = written({"no": "yes", "a: b": [], "n": {"x": 1e-6, "y": 2.0}, "l": [{"q": "a\n- b"}, "#"]})
     assert text == '"no": "yes"\n"a: b": []\n"n":\n  x: 1.0e-06\n  "y": 2\nl:\n  - q: "a\\n- b"\n  - "#"\n'
+
+
+ODD = {  # what an analyst may call a column, or write into a question
+    "a long name": "n" * 1_100,
+    "a long name in quotes": "é " * 600,
+    "beyond 16 bits": "\U0001f600 \U0010fffd",
+    "what does not show": "\x00\x1b\x7f\x85\u2028\ufeff\u202e",
+    "signs of YAML": "a: b\n- c # d\n? e\n--- &x *x !y %z 'q' \"w\" \\u0041 {[,]}\t",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("reader", ["SafeLoader", "CSafeLoader"])
+@pytest.mark.parametrize("odd", ODD)
+def test_every_reader_reads_what_was_written(odd, reader):
+    values = {odd: ODD[odd], ODD[odd]: [ODD[odd], {ODD[odd]: {ODD[odd]: 1, "x": []}}], "z": {ODD[odd]: [2]}}
+    text = written(values)
+    assert text.isascii()
+    assert yaml.load(text, Loader=getattr(yaml, reader)) == values
 
 
 STEPS = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import shlex
 from fractions import Fraction
 
 import pytest
@@ -23,9 +24,9 @@ EVERY = [
 ]
 
 
-def pay(ledger, known=None, analyst=None, loss=None):
+def pay(ledger, known=None, analyst=None, loss=None, dataset="visits"):
     return ledger.debit(
-        "visits", loss or PureLoss("0.01"), fingerprint="q", analyst=analyst, known=known
+        dataset, loss or PureLoss("0.01"), fingerprint="q", analyst=analyst, known=known
     ).receipt
 
 
@@ -62,6 +63,12 @@ def test_refusals_name_what_differs(place):
         fewer = {"visits": BOUNDS[1] | {"max_groups": 3}}
         with pytest.raises(LedgerMismatch, match=r"visits\.max_groups 5 on record, 3 now\. Declare"):
             ledger.register("visits", declaration | {"schema": fewer}, None)
+        named = "visits of '24"  # as a shell takes it
+        pay(ledger, ledger.register(named, declaration, Budget(1, "1e-6")), dataset=named)
+        with pytest.raises(LedgerMismatch) as refused:
+            ledger.register(named, declaration | {"schema": fewer}, None)
+        typed = str(refused.value).partition("(")[2].partition(", Steward")[0]
+        assert shlex.split(typed) == ["sfumato", "ledger", "redeclare", named, "--reason", "…"]
         with pytest.raises(LedgerMismatch, match="Once something was spent"):
             Steward(ledger).raise_budget("visits", Budget("0.5", "1e-6"), reason="less")
 

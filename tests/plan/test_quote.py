@@ -10,6 +10,8 @@ from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss import GaussianLoss, PrivacyLoss
 from sfumato.mechanisms import Gaussian, Geometric, Laplace
 from sfumato.plan.expressions.tree import Column, call, literal
+from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.columns import Form
 from sfumato.plan.prices.price import gaussian_rho, price
 from sfumato.plan.questions.nodes import Aggregate, AggregateCall, Key, Measurement, Output, Report, Scan
 from sfumato.plan.questions.sensitivity import WEIGHT, sensitivities
@@ -299,6 +301,44 @@ def test_unknown_columns_name_the_nearest():
 def test_an_error_below_the_rounding_has_no_price():
     with pytest.raises(QueryRefused, match="No price makes n that accurate"):
         make_quote(COUNTED, table(USERS), error={"n": "0.25"})
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("short", ["n", "both", "total"])
+def test_the_column_that_no_price_is_enough_for_is_named(short, law):
+    asked = report(
+        _=(COUNT, SUM), n=Column("a0"), both=call("add", Column("a0"), Column("a1")), total=Column("a1")
+    )
+    errors = {"n": 500, "both": 5000, "total": 5000} | {short: "0.01"}
+    with pytest.raises(QueryRefused, match=f"No price makes {short} that accurate"):
+        make_quote(asked, table(USERS), error=errors, mechanism=law, delta="1e-6")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        Form("a", ((0, 2.0),)),
+        Form("a", ((0, 1.0), (1, -3.0)), rounding=0.5),
+        Form("a", ((0, 1.0), (1, 100.0)), per_row=True, most=0.2),
+        Form("a", ((0, 1.0), (1, 100.0)), per_row=True),
+        Form("a", ((0, 1.0), (1, 2.0), (2, 3.0)), rounding=2.5),
+        Form("a", tuple((i, 1.0 + i) for i in range(8))),
+        Form("a", ()),
+    ],
+)
+@pytest.mark.parametrize(
+    "laws", [("laplace",), ("gaussian",), ("geometric", "laplace"), ("laplace", "gaussian")]
+)
+@pytest.mark.parametrize("confidence", ["0.5", "0.95", "0.999"])
+def test_whether_a_width_is_reached_is_known_without_the_search_for_it(form, laws, confidence):
+    noises = [Noise(laws[i % len(laws)], 3.0 + i, 0.25 * i) for i in range(8)]
+    width = form.width(noises, confidence, 1000)
+    for wanted in (width, width * (1 + 1e-12), width + 1, width * 1e9):
+        assert form.within(wanted, noises, confidence, 1000)
+    for wanted in (width * (1 - 1e-9), width / 2, 0.0):
+        assert form.within(wanted, noises, confidence, 1000) == (wanted >= width)
+    assert not Form("a", None).within(1e9, noises, confidence, 1000)
+    assert form.within(1e9, noises, confidence) == (not form.per_row)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,25 @@ def test_the_answer_says_what_it_counts(steward):
     assert ASKED["sql"](steward).counted == {}
 
 
+@pytest.mark.parametrize("paid", [(2,), (1, 2), (1, 4)], ids=str)
+@pytest.mark.parametrize("limit", [3, "1.5", "0.05"], ids=str)
+def test_a_quote_tells_what_reading_would_count(steward, paid, limit):
+    """It counts what it cost, however little was asked for; where that is too much, one pays oneself."""
+    limited(steward, ada=9, bob=limit)
+    for price in paid:
+        steward.as_analyst("ada").sql(COUNT).release(epsilon=price)
+    bob = steward.as_analyst("bob")
+    told = dict(bob.sql(COUNT).quote(epsilon="0.01").standing).get("record", "")
+    released = bob.sql(COUNT).release(epsilon="0.01")
+    counted = released.counted.get("epsilon", 0)
+    assert bob.balance().spent == (counted or F("0.01"))
+    assert told == (
+        f"Somebody else has paid for an answer: to read it counts epsilon {counted} toward your limit alone."
+        if counted
+        else ""
+    )
+
+
 def test_a_quote_tells_no_bounds_that_somebody_else_has_bought(steward):
     limited(steward, ada=5, bob=5)
     text = "SELECT SUM(size) AS s FROM people"

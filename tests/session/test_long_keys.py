@@ -12,6 +12,7 @@ from sfumato.sql.asking import ask
 
 MOST = 100_000
 DAY = datetime.date(2024, 5, 31)
+LATER = datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC)
 TYPES = {
     "whole": (sf.Int(0, 10 * MOST - 1), 7),
     "just": (sf.Int(1, MOST + 1), 7),
@@ -65,6 +66,34 @@ def test_a_list_that_is_too_long_is_refused_with_the_ways_out(session, key):
     assert "Keys" in told
     assert "found in the data" in told
     assert session.balance().spent == spent
+
+
+@pytest.mark.parametrize("key", ["at", "DATE_TRUNC('minute', at)", "DATE_TRUNC('hour', at)"])
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("0001-01-01", "9999-12-31T23:59:59"),
+        ("1969-12-01T07:30:00", "2100-01-01"),
+        ("9000-01-01", "9999-12-31"),
+    ],
+)
+def test_the_stretch_of_moments_that_is_named_is_short_enough_also_for_a_series(key, start, end):
+    table = sf.PrivateTable(
+        "t",
+        source=pa.table({"at": [datetime.datetime.fromisoformat(start)]}),
+        unit=sf.PrivacyUnit.row(),
+        schema={"at": sf.Timestamp(start, end)},
+    )
+    text = f"SELECT {key} AS k, COUNT(*) AS n FROM t WHERE TRUE GROUP BY 1"
+    with sf.Session(table, budget=sf.Budget(10, "1e-5")) as opened:
+        with pytest.raises(QueryRefused, match="possible values") as refusal:
+            opened.sql(text)
+        where = re.search(r"WHERE at >= '(.*?)' AND at < '.*?'", str(refusal.value))
+        narrowed = text.replace("WHERE TRUE", where[0])
+        assert 600 <= opened.sql(narrowed).quote(epsilon=1).measured.groups <= MOST
+        if key != "at":
+            steps = opened.stream(narrowed, start=where[1], horizon=600, epsilon=1, delta="1e-6")
+            assert steps.advance(f"{where[1]} 00:00:00", now=LATER) == 1
 
 
 def test_a_long_list_of_names_is_refused_too():

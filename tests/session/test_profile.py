@@ -144,7 +144,7 @@ def test_an_error_is_met_whatever_price_was_asked_before():
 
 
 def test_a_question_buys_it_with_a_fifth_and_is_free_again_at_the_price_that_was_asked():
-    with session_of([3] * 200, epsilon=10) as session, seeded("a fifth"):
+    with session_of([3] * 4_000, epsilon=10) as session, seeded("a fifth"):
         quote = session.sql(COUNT).quote(epsilon=1)
         assert (quote.first, quote.epsilon) == (Fraction(1, 5), Fraction(4, 5))
         assert "0.2 for a profile, once, and 0.8 for the answer" in " ".join(str(quote).split())

@@ -119,3 +119,19 @@ def test_averaging_repeated_answers_gains_nothing(asked):
     }
     assert len(answers) == 1
     assert asked.balance().spent == Fraction(1, 10)
+
+
+def test_the_same_noise_weighs_more_on_a_small_group():
+    people = sf.PrivateTable(
+        "people",
+        source=pa.table({"home": ["island"] * 100 + ["mainland"] * 10_000}),
+        unit=sf.PrivacyUnit.row(),
+        schema={"home": sf.Enum("island", "mainland", nullable=False)},
+    )
+    with sf.Session(people, budget=sf.Budget(1)) as session:
+        release = session.sql("SELECT home, COUNT(*) AS n FROM people GROUP BY home").release(epsilon=1)
+    counts = dict(zip(*release.table.to_pydict().values(), strict=True))
+    widths = dict(zip(*release.error(0.95).to_pydict().values(), strict=True))
+    assert widths["island"] == widths["mainland"] == sf.Geometric(1, 1).error(0.95)
+    relative = {home: widths[home] / counts[home] for home in counts}
+    assert 50 < relative["island"] / relative["mainland"] < 200  # about as the groups' sizes

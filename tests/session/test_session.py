@@ -408,3 +408,29 @@ def test_an_analysts_session_opens_no_budget(tmp_path, data):
             sf.Session(make(data, **other), budget=sf.Budget(1), ledger=ledger, analyst="ada")
     with sf.Session(make(data), ledger=ledger, analyst="ada") as ada:
         assert [dataset.name for dataset in ada.ledger.datasets()] == ["visits"]
+
+
+@pytest.mark.parametrize("budget", [1, "1", {"epsilon": 1}])
+def test_a_number_in_place_of_a_budget_is_told_how_to_write_one(budget):
+    people = sf.PrivateTable("p", source=pa.table({"x": [1]}), unit=sf.PrivacyUnit.row(), schema={})
+    with pytest.raises(sf.errors.InvalidParameter, match=r"such as sf\.Budget\(epsilon=1\), not "):
+        sf.Session(people, budget=budget)
+
+
+@pytest.mark.parametrize("unit", [sf.PrivacyUnit.row(), sf.PrivacyUnit("x")])
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "polars", "parquet", "csv"])
+def test_rows_are_counted_where_no_column_may_be_asked_for(kind, unit, tmp_path):
+    table = pa.table({"x": [1, 2, 3], "other": ["a", "b", None]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    table.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+    sources = {
+        "arrow": lambda: table,
+        "pandas": table.to_pandas,
+        "polars": lambda: pytest.importorskip("polars").from_arrow(table),
+        "parquet": lambda: tmp_path / "t.parquet",
+        "csv": lambda: tmp_path / "t.csv",
+    }
+    people = sf.PrivateTable("p", source=sources[kind](), unit=unit, schema={})
+    with sf.Session(people, budget=sf.Budget(10**6)) as session:
+        answer = session.sql("SELECT COUNT(*) AS n FROM p").release(epsilon=10**4)
+    assert answer.table["n"].to_pylist() == [3]

@@ -4,6 +4,7 @@ import collections
 import datetime
 import itertools
 import math
+import re
 from fractions import Fraction
 
 import duckdb
@@ -473,3 +474,29 @@ def test_a_budget_kept_by_zcdp_pays_for_found_groups_from_what_is_aside(more, fi
         with pytest.raises(QueryRefused, match="aside"):
             query.release(epsilon=1)
         assert session.balance().spent == 0
+
+
+LEFT_OUT = "are left out: missing does not mean 0."
+
+
+@pytest.mark.parametrize(
+    ("unit", "few"),
+    [(sf.PrivacyUnit.row(), "few rows"), (sf.PrivacyUnit("u", max_rows=1), r"few units \(u\)")],
+)
+def test_an_answer_says_that_small_groups_have_no_line_where_some_can_be_missing(unit, few):
+    columns = {"u": list(range(300)), "g": ["a"] * 299 + ["b"], "k": ["x"] * 300}
+    schema = {"g": sf.Text(), "k": sf.Enum("x", "y")}
+    with session_of(columns, unit, schema) as session:
+
+        def said(text, epsilon=50):
+            release = session.sql(text).release(epsilon=epsilon, delta=Fraction(1, 1000))
+            assert [line for line in str(release).splitlines() if LEFT_OUT in line] == list(release.bounds)
+            return release
+
+        found = said("SELECT g, COUNT(*) AS n FROM t GROUP BY g")
+        assert re.fullmatch(f"Groups with {few} {LEFT_OUT}", found.bounds[0])
+        assert said("SELECT g, COUNT(*) AS n FROM t GROUP BY g").bounds == found.bounds  # on record
+        # Here none can be missing without a word: keys are public, others have a line, or nothing was found.
+        assert not said("SELECT k, COUNT(*) AS n FROM t GROUP BY k").bounds
+        assert not said("SELECT k, g, COUNT(*) AS n FROM t GROUP BY ROLLUP (k, g)").bounds
+        assert not said("SELECT g, COUNT(*) AS n FROM t WHERE k = 'y' GROUP BY g").bounds

@@ -61,6 +61,7 @@ def test_no_unit_moves_an_answer_by_more_than_claimed(number):
     assert chunk(number).broken == []
 
 
+@pytest.mark.slow  # of the chunks that the others have asked
 @pytest.mark.parametrize(
     ("chunks", "often", "some"),
     [(CHUNKS, 12, 4), pytest.param(ALL_CHUNKS, 50, 20, marks=pytest.mark.stats)],

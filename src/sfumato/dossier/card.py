@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from sfumato._dataclasses import dataclass
@@ -13,6 +14,7 @@ from sfumato.dossier.facts import Facts, many
 from sfumato.dossier.yaml import written
 from sfumato.explain import compare, delta_advice, words
 from sfumato.ledger.budget import amount
+from sfumato.loss import Adjacency, PrivacyLoss
 from sfumato.render import text_table
 from sfumato.schema import PrivateTable
 
@@ -52,7 +54,7 @@ class Card:
         """What the epsilon spent so far lets an attacker learn."""
         if self.facts.loss is None:
             return "Nothing has been released yet."
-        return words(self.facts.loss, unit=self._unit, adjacency=self.facts.unit.adjacency)
+        return _meaning(self.facts.loss, self._unit, self.facts.unit.adjacency)
 
     @property
     def _unit(self) -> str:
@@ -209,6 +211,12 @@ class Card:
             lines += ["", "Releases", _released(facts)]
         lines += ["", "What reviewers ask", *_pairs(_LAWS), textwrap.fill(_NO_CLAIM, _WIDTH)]
         return "\n".join(lines)
+
+
+@lru_cache(maxsize=16)
+def _meaning(loss: PrivacyLoss, unit: str, adjacency: Adjacency) -> str:
+    """What a loss means: a curve is computed for it, of which a card and a dossier tell the same."""
+    return words(loss, unit=unit, adjacency=adjacency)
 
 
 def _released(facts: Facts) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sfumato._dataclasses import dataclass
@@ -23,11 +25,11 @@ from sfumato.session.payload import Answer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sfumato.ledger import Budget, Ledger, Memo, Receipt, Verification
+    from sfumato.ledger import Budget, Ledger, Receipt, Verification
     from sfumato.plan.prices.quoting import Quote
     from sfumato.session import Session
 
-__all__ = ["Facts", "Paid", "facts", "foreseen", "many"]
+__all__ = ["Facts", "Paid", "facts", "foreseen", "many", "with_errors"]
 
 _CONFIDENCE = 0.95
 _NO_ACTS = frozenset({"debit", "release", "read", "block", "point", "register", "open", "version"})
@@ -47,7 +49,7 @@ class Paid:
         delta: The other half of the price.
         errors: By column, the half-widths at 95 % confidence of the kept answer, from the narrowest to the
             widest; where it cannot be matched with its question any more, the half-width that is quoted, or
-            words where that depends on the data.
+            words where that depends on the data. Empty where none was asked for.
         kept: Whether the answer is kept in the ledger.
         given: What was declared public and put in as it is; empty: nothing.
         state: Of a table that grows, the state that was read; empty: it has none.
@@ -130,7 +132,12 @@ class Facts:
 
 
 def facts(
-    catalog: Catalog, ledger: Ledger, dataset: str, *, session: Callable[[], Session | None] | None = None
+    catalog: Catalog,
+    ledger: Ledger,
+    dataset: str,
+    *,
+    session: Callable[[], Session | None] | None = None,
+    known: Facts | None = None,
 ) -> Facts:
     """What is on record about a dataset.
 
@@ -140,6 +147,7 @@ def facts(
         dataset: which one.
         session: makes one on that dataset, to tell the error of each answer; without it none is told. It is
             called once the dataset is known: a session registers what is not.
+        known: what this gave before, without a session: given again while the ledger ends where it did.
 
     Raises:
         LedgerTampered: if the ledger does not verify: a dossier rests on it.
@@ -147,6 +155,52 @@ def facts(
         InvalidParameter: if the ledger has no such dataset.
     """
     verification = _verified(ledger)
+    if known is None or not _holds(known, catalog, dataset, verification):
+        known = _recorded(catalog, ledger, dataset, verification)
+    return known if session is None else with_errors(known, ledger, session=session)
+
+
+def _holds(known: Facts, catalog: Catalog, dataset: str, verification: Verification) -> bool:
+    """Whether nothing was written since; before the first debit, the window of a balance is today's."""
+    same = known.head, known.entries, known.dataset
+    timeless = bool(known.paid) or known.budget.each is None
+    return (
+        same == (verification.head, verification.entries, dataset) and known.catalog is catalog and timeless
+    )
+
+
+def _recorded(catalog: Catalog, ledger: Ledger, dataset: str, verification: Verification) -> Facts:
+    """What is on record, without errors."""
+    # A session would put a new version or, before the first debit, another budget on record; this only looks.
+    budget, _ = _on_record(catalog, ledger, dataset)
+    tables = catalog.members(dataset)
+    receipts = list(ledger.entries(dataset))
+    debits = [receipt for receipt in receipts if receipt.kind == "debit"]
+    windows = hull_of(debit.windows for debit in debits)
+    balance = ledger.balance(dataset, window=windows)
+    kept = {receipt.memo.get("debit") for receipt in receipts if receipt.kind == "release"}
+    met = [debit for debit in debits if windows is None or _is_in(debit, balance.window)]
+    losses = [debit.loss for debit in met if debit.loss is not None]
+    return Facts(
+        dataset,
+        catalog,
+        tables,
+        _unit(tables),
+        {table.name: catalog.roles.get(table.name, {}) for table in tables},
+        budget,
+        balance,
+        balance.retrospective,  # now, while the ledger is open
+        compose(losses) if losses else None,
+        tuple(_paid(debit, kept) for debit in debits),
+        tuple(receipt for receipt in receipts if receipt.kind not in _NO_ACTS),
+        verification.entries,
+        verification.head,
+        windows=0 if windows is None else windows.count,
+    )
+
+
+def _on_record(catalog: Catalog, ledger: Ledger, dataset: str) -> tuple[Budget, bool]:
+    """The budget on record, and whether the declaration there is the file's to the version."""
     known = {entry.name: entry for entry in ledger.datasets()}
     if dataset not in known:
         raise InvalidParameter(
@@ -159,33 +213,37 @@ def facts(
             f"{catalog.path.name} declares {dataset[:40]!r} otherwise than the ledger has it on record, and "
             "a dossier tells what was promised; put the file back, or run `sfumato ledger redeclare`."
         )
-    # A session would put a new version or, before the first debit, another budget on record; this only looks.
-    tables = catalog.members(dataset)
-    receipts = list(ledger.entries(dataset))
-    debits = [receipt for receipt in receipts if receipt.kind == "debit"]
-    windows = hull_of(debit.windows for debit in debits)
-    balance = ledger.balance(dataset, window=windows)
-    kept_as_is = bool(debits) or catalog.budgets.get(dataset) == known[dataset].budget
-    asked = session() if session is not None and wanted == on_record and kept_as_is else None
-    kept = {receipt.memo.get("debit") for receipt in receipts if receipt.kind == "release"}
-    met = [debit for debit in debits if windows is None or _is_in(debit, balance.window)]
-    losses = [debit.loss for debit in met if debit.loss is not None]
-    return Facts(
-        dataset,
-        catalog,
-        tables,
-        _unit(tables),
-        {table.name: catalog.roles.get(table.name, {}) for table in tables},
-        known[dataset].budget,
-        balance,
-        balance.retrospective,  # now, while the ledger is open
-        compose(losses) if losses else None,
-        tuple(_paid(debit, kept, asked) for debit in debits),
-        tuple(receipt for receipt in receipts if receipt.kind not in _NO_ACTS),
-        verification.entries,
-        verification.head,
-        windows=0 if windows is None else windows.count,
-    )
+    return known[dataset].budget, wanted == on_record
+
+
+def with_errors(
+    known: Facts,
+    ledger: Ledger,
+    *,
+    session: Callable[[], Session | None],
+    latest: int | None = None,
+) -> Facts:
+    """The same with the errors of answers.
+
+    Args:
+        known: what `facts` gives without a session.
+        ledger: where that is from.
+        session: makes one on that dataset.
+        latest: of how many answers, the newest first; None: of all.
+    """
+    budget, same = _on_record(known.catalog, ledger, known.dataset)
+    kept_as_is = bool(known.paid) or known.catalog.budgets.get(known.dataset) == budget
+    asked = session() if same and kept_as_is else None
+    if asked is None:
+        return known
+    numbers = {paid.number for paid in known.paid}
+    newest = ledger.entries(known.dataset, kind="debit", newest=True)
+    errors = {
+        debit.number: _errors(asked, debit)
+        for debit in islice((debit for debit in newest if debit.number in numbers), latest)
+    }
+    paid = tuple(replace(each, errors=errors.get(each.number, {})) for each in known.paid)
+    return replace(known, paid=paid)
 
 
 def _is_in(debit: Receipt, window: str) -> bool:
@@ -270,7 +328,7 @@ def _unit(tables: tuple[PrivateTable, ...]) -> PrivacyUnit:
     return owners[0]
 
 
-def _paid(receipt: Receipt, kept: set[Any], session: Session | None) -> Paid:
+def _paid(receipt: Receipt, kept: set[Any]) -> Paid:
     memo = receipt.purpose
     return Paid(
         receipt.number,
@@ -280,7 +338,7 @@ def _paid(receipt: Receipt, kept: set[Any], session: Session | None) -> Paid:
         memo.mechanism,
         receipt.price.get("epsilon") if memo.epsilon is None else memo.epsilon,
         receipt.price.get("delta") if memo.delta is None else memo.delta,
-        {} if session is None or memo.sql is None else _errors(session, memo, receipt),
+        {},
         receipt.number in kept,
         memo.given,
         memo.state,
@@ -288,13 +346,14 @@ def _paid(receipt: Receipt, kept: set[Any], session: Session | None) -> Paid:
     )
 
 
-def _errors(session: Session, memo: Memo, receipt: Receipt) -> dict[str, str]:
+def _errors(session: Session, receipt: Receipt) -> dict[str, str]:
     """The error bars of a release, by column: of the kept answer, else of a free quote; nothing is spent.
 
     Only the kept answer knows those that depend on the data: an average's follow from how large its groups
     came out, and a quote could but guess at that. Bars of an answer are post-processing of it.
     """
-    if memo.epsilon is None:
+    memo = receipt.purpose
+    if memo.sql is None or memo.epsilon is None:
         return {}
     try:
         if memo.state:

@@ -490,7 +490,9 @@ class Counter:
         """
         dataset, wanted = text(name, "name"), declared(declaration)
         if budget is not None and not isinstance(budget, Budget):
-            raise InvalidParameter(f"budget must be a Budget, not {type(budget).__name__}.")
+            raise InvalidParameter(
+                f"budget must be a Budget such as sf.Budget(epsilon=1), not {type(budget).__name__}."
+            )
         with self._journal.reading() as book:
             known = book.accounts.get(dataset)
             chooses = chosen_by if self._analyst is None else None

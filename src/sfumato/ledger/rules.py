@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -194,7 +195,8 @@ def changes(
             raise LedgerMismatch(
                 f"{account.name!r} was spent on with a schema or bounds that differ from those declared now: "
                 f"{_differing(account.declaration, wanted)}. Declare the old ones again, or have the "
-                "steward redeclare it (sfumato ledger redeclare, Steward.redeclare)."
+                f"steward redeclare it (sfumato ledger redeclare {shlex.quote(account.name)} --reason '…', "
+                "Steward.redeclare)."
             )
         if account.declaration.get("version") == wanted.get("version"):
             return []

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import QueryRefused
+from sfumato.numeric.moments import DAY, moment_at
 from sfumato.plan.expressions.facts import Facts, domain_of, facts_of, resolve, size_of
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.names import unused
@@ -32,6 +33,7 @@ from sfumato.plan.questions.relations import Readable, Rows, as_rows
 __all__ = ["Assembly", "check_groups", "settled"]
 
 _MOST_GROUPS = 100_000
+_EXAMPLE = 28  # days of moments
 
 
 def settled(expression: Expression, table: Readable) -> Expression:
@@ -215,8 +217,9 @@ _SHORTER = {
     "declared as Text has the groups that are found in the data.",
     "date": "Narrow it in WHERE, name the values in Keys, or group by something coarser, such as "
     "DATE_TRUNC('month', {column}); " + _FOUND,
-    "timestamp": "Narrow it in WHERE, name the values in Keys, or group by something coarser, such as "
-    "EXTRACT(HOUR FROM {column}), CAST({column} AS DATE) or DATE_TRUNC('month', {column}).",
+    "timestamp": "Narrow it in WHERE {column} >= '{first}' AND {column} < '{end}', name the values in Keys, "
+    "or group by something coarser, such as CAST({column} AS DATE), DATE_TRUNC('month', {column}) or "
+    "EXTRACT(HOUR FROM {column}).",
     "time": "Narrow it in WHERE, or group by something coarser, such as EXTRACT(HOUR FROM {column}).",
     "integer": "Narrow it in WHERE {column} BETWEEN 1 AND 100, name the values in Keys, or group by "
     "something coarser, such as FLOOR({column} / 1000) * 1000; " + _FOUND,
@@ -225,6 +228,7 @@ _SHORTER = {
 
 def _too_long(key: Expression, facts: Facts, many: int) -> QueryRefused:
     """The refusal of a key whose values are public, and too many: they are never taken for unknown ones."""
+    first, end = _stretch(facts) if facts.kind == "timestamp" and facts.step else ("", "")
     return QueryRefused(
         "GROUP BY {what} has {many:,} possible values, more than the {most:,} groups that a result can have.",
         _SHORTER[str(facts.kind)],
@@ -232,7 +236,18 @@ def _too_long(key: Expression, facts: Facts, many: int) -> QueryRefused:
         many=many,
         most=_MOST_GROUPS,
         column=only_column(key) or "x",
+        first=first,
+        end=end,
     )
+
+
+def _stretch(facts: Facts) -> tuple[str, str]:
+    """Two days between which a public range of moments has few enough values, for an example."""
+    assert facts.lower is not None
+    assert facts.step is not None
+    first = int(facts.lower) // DAY * DAY
+    days = min(_EXAMPLE, int(_MOST_GROUPS * facts.step) // DAY)  # less than the range, which has more values
+    return str(moment_at(first).date()), str(moment_at(first + days * DAY).date())
 
 
 def _endless(key: Expression, facts: Facts) -> QueryRefused:

@@ -229,7 +229,7 @@ class Selection(NotAList, Generic[Q]):
         return grouped._asked(edges)
 
     def unique(self, *columns: str | Col) -> Q:
-        """The values that enough units have, found in the data for a price; never the data's own list.
+        """The values that enough units share, found in the data for a price; never the exact list.
 
         Raises:
             QueryRefused: if the values are declared, and so public already.
@@ -245,7 +245,7 @@ class Selection(NotAList, Generic[Q]):
         return grouped._asked(found, order_by_first=True)
 
     def describe(self, *columns: str) -> Q:
-        """For each of these numbers how many there are, mean, spread, least, median and greatest: one price.
+        """Count, mean, standard deviation, least, median and greatest value of each column, for one price.
 
         Without names, all numbers of the table that have declared bounds.
 

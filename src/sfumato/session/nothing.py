@@ -1,7 +1,8 @@
-"""Why an answer has no rows, in a sentence: from what was asked and released, and nothing else."""
+"""Why an answer has no rows, or not all groups, in a sentence: from what was asked and released alone."""
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from sfumato.mechanisms import AdaptiveSelection
 if TYPE_CHECKING:
     from sfumato.plan.prices.quoting import Quote
 
-__all__ = ["why_nothing"]
+__all__ = ["missing_groups", "why_nothing"]
 
 _THREE = Context(prec=3, rounding=ROUND_CEILING)
 
@@ -30,6 +31,19 @@ def why_nothing(quote: Quote, groups: int | None) -> str:
     if report.having is not None:
         return "No row is left: HAVING removed them all, by their noisy figures; asking without it is free."
     return "No row is left: LIMIT or OFFSET leaves none; asking without them is free."
+
+
+def missing_groups(quote: Quote, groups: Sized | None) -> tuple[str, ...]:
+    """That small groups have no line, if groups were found in the data and none stands for the others.
+
+    Args:
+        quote: What was asked.
+        groups: The groups that were found in the data and released; None where they are public.
+    """
+    if not groups or not quote.selections or quote.measured.levels:
+        return ()
+    few = "few rows" if quote.rows.owner is None else f"few units ({quote.rows.owner})"
+    return (f"Groups with {few} are left out: missing does not mean 0.",)
 
 
 def _too_few(quote: Quote) -> str:

@@ -29,7 +29,7 @@ from sfumato.plan.questions.nodes import Key
 from sfumato.purchase import summed
 from sfumato.render import definitions, html_table, shown, text_table
 from sfumato.session.intervals import Intervals, Known, left_out
-from sfumato.session.nothing import why_nothing
+from sfumato.session.nothing import missing_groups, why_nothing
 from sfumato.session.picture import draw
 from sfumato.session.shown import Shown
 
@@ -60,6 +60,7 @@ class Release(NotAList):
         first: What was paid before the answer, for things that are kept: what → epsilon.
         groups: What is known about how many groups of the question units are in; None: nothing.
         unread: What is known about cells that could not be read, and left rows out; None: nothing.
+        signed: Whether the values are differences between two answers, each of which limits may have cut.
     """
 
     _not_a_list = 'The released rows are in a table: r.table["n"], r.to_pandas()["n"], len(r.table).'
@@ -78,8 +79,10 @@ class Release(NotAList):
         counted: Mapping[str, Fraction] | None = None,
         besides: Mapping[str, Fraction] | None = None,
         first: Mapping[str, Fraction] | None = None,
+        signed: bool = False,
     ) -> None:
-        self.quote, self.receipt, self.free, self.bounds = quote, receipt, free, bounds
+        self.quote, self.receipt, self.free, self.signed = quote, receipt, free, signed
+        self.bounds = tuple(dict.fromkeys((*bounds, *missing_groups(quote, answer.groups))))
         self.profile, self.groups, self.unread = profile, groups, unread
         self._own: Mapping[str, Fraction] = counted or {}
         self.first: Mapping[str, Fraction] = first or {}
@@ -112,6 +115,9 @@ class Release(NotAList):
                 outside[-1] = Selected(selection, answer.units)
             recipe = recipe.over(answer.groups)
         known = cuts(self.quote.plan, () if self.unread is None else self.unread.by)
+        most = left_out(self.quote, self.profile, self.groups, self.unread)
+        if self.signed:
+            known, most = tuple(cut.of_difference for cut in known), None
         return estimate(
             recipe,
             self.quote.report,
@@ -119,7 +125,7 @@ class Release(NotAList):
             answer.noisy,
             outside,
             known,
-            left_out(self.quote, self.profile, self.groups, self.unread),
+            most,
         )
 
     def with_profile(self, profile: Known | None) -> Release:

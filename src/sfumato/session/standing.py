@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from sfumato.errors import AccessDenied, BudgetExceeded, UnsupportedLoss
 from sfumato.loss import PrivacyLoss, PureLoss
+from sfumato.plan.prices.words import exact
 from sfumato.purchase import Purchase, known
 from sfumato.purchase.buying import offers_of
 from sfumato.render import shown
 from sfumato.session.states import answered_before, state_of
 
 if TYPE_CHECKING:
-    from sfumato.ledger import Budget
+    from sfumato.ledger import Budget, Counter
     from sfumato.plan.prices.quoting import Quote
     from sfumato.schema import Windows
     from sfumato.session.payload import Answer
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["OF_OTHERS", "ON_RECORD", "each_told", "standing"]
 
 ON_RECORD = "An answer is on record: asking for this again is free."
-OF_OTHERS = "Somebody else has paid for an answer: to read it counts toward your limit alone."
 """What is told where the very answer is there, and open to whoever asks."""
+OF_OTHERS = "Somebody else has paid for an answer: to read it counts"
+"""The same of somebody else's; what it counts follows, which may be more than the price that is asked for."""
 
 
 def each_told(budget: Budget, windows: Windows | None, owner: str | None) -> tuple[str, ...]:
@@ -64,8 +66,8 @@ def standing(
             wanted = purchase(quote, asked)
             if known(ledger, wanted) is not None:
                 return (("record", ON_RECORD),)
-            if wanted.choose(iter(offers_of(ledger, wanted))) is not None:
-                return (("record", OF_OTHERS),)
+            if (price := _counted(ledger, paying.budget, wanted)) is not None:
+                return (("record", f"{OF_OTHERS} {price} toward your limit alone."),)
             if (earlier := answered_before(session, quote)) is not None:
                 return (("record", _earlier(session, quote, earlier)),)
         first: list[PrivacyLoss] = [PureLoss(quote.first)] if quote.first and adds else []
@@ -80,6 +82,22 @@ def standing(
     except (AccessDenied, UnsupportedLoss):
         return ()  # the release says why
     return ()
+
+
+def _counted(ledger: Counter, budget: Budget, wanted: Purchase[Answer]) -> str | None:
+    """What the answer of somebody else counts that a release would give; None: it would give none of them."""
+    offers = offers_of(ledger, wanted)
+    while (offer := wanted.choose(iter(offers))) is not None:
+        paid = offer.receipt
+        assert paid.loss is not None  # it is a debit
+        try:
+            ledger.refuse_several(wanted.dataset, [(paid.loss, False, paid.windows)])
+        except BudgetExceeded:  # as in `buy`: the next one then, or one of their own
+            offers = [other for other in offers if other.receipt.number != paid.number]
+        else:
+            counts = zip(budget.units, budget.totals(budget.filter().price(paid.loss)), strict=True)
+            return ", ".join(f"{unit} {exact(part)}" for unit, part in counts if part)
+    return None
 
 
 def _earlier(session: Session, quote: Quote, states: tuple[str, ...]) -> str:

@@ -145,9 +145,17 @@ class Blend:
             return _known_width(self, tuple(form[:, 0].tolist()), risk)
         return self._width(form, risk)
 
+    def within(self, width: float, form: Floats, risk: float) -> bool:
+        """Whether `width` of one form is at most this, but for the last digit of a float."""
+        return bool(self._most(form, risk)[0] <= width or self.tail(form, np.array([width]))[0] <= risk)
+
+    def _most(self, form: Floats, risk: float) -> Floats:
+        """The sum of the single widths at risk/k each: no form is wider."""
+        return self.reach(form, risk / max(1, len(self.noises))) * (1 + _EPS)
+
     def _width(self, form: Floats, risk: float) -> Floats:
-        most = self.reach(form, risk / max(1, len(self.noises)))
-        low, high = np.zeros_like(most), most * (1 + _EPS)
+        high = self._most(form, risk)
+        low = np.zeros_like(high)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             out = self.tail(form, middle) <= risk

@@ -12,7 +12,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.numeric.exact import Rational
 from sfumato.plan.expressions.linear import linear_form
 from sfumato.plan.expressions.tree import Column, Literal, columns_of
-from sfumato.plan.intervals.forms import Blend
+from sfumato.plan.intervals.forms import Blend, Floats
 from sfumato.plan.intervals.noise import Noise, risk_of
 from sfumato.plan.questions.aggregates import Estimator, Linear
 from sfumato.plan.questions.nodes import Output
@@ -61,11 +61,28 @@ class Form:
             return 0.0
         if (only := self.single) is not None:
             return abs(only[1]) * noises[only[0]].quantile(confidence)
-        blend = Blend(tuple(noises[index] for index, _ in self.terms))
-        size = rows if self.per_row and rows is not None else 1.0
-        form = np.array([[coefficient / size] for _, coefficient in self.terms])
+        blend, form = self._blended(noises, rows)
         wide = float(blend.width(form, risk_of(confidence))[0]) + self.rounding
         return min(wide, self.most)
+
+    def within(
+        self, wanted: float, noises: Sequence[Noise], confidence: Rational, rows: float | None = None
+    ) -> bool:
+        """Whether the half-width is known and at most `wanted`, without the search for it."""
+        if self.terms is None or (self.per_row and rows is None):
+            return False
+        if not self.terms or self.single is not None:
+            width = self.width(noises, confidence)
+            return width is not None and width <= wanted
+        blend, form = self._blended(noises, rows)
+        return self.most <= wanted or blend.within(wanted - self.rounding, form, risk_of(confidence))
+
+    def _blended(self, noises: Sequence[Noise], rows: float | None) -> tuple[Blend, Floats]:
+        """The noises that it is made of, and how much of each."""
+        terms = self.terms or ()
+        size = rows if self.per_row and rows is not None else 1.0
+        form = np.array([[coefficient / size] for _, coefficient in terms])
+        return Blend(tuple(noises[index] for index, _ in terms)), form
 
 
 def form_of(output: Output, aggregates: Sequence[Estimator | Slot]) -> Form:

@@ -13,6 +13,7 @@ from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter, QueryRefused
 from sfumato.loss import GaussianLoss
 from sfumato.numeric.exact import Rational, positive
+from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.prices.columns import Form
 from sfumato.plan.prices.price import Instrument, Priced, instruments, price, whole_price
 from sfumato.plan.prices.split import POWERS, Mechanics
@@ -112,15 +113,17 @@ def _apart(
         assert form.single is not None
         index, factor = form.single
         width = float(target.widths[form.name]) / abs(factor)
-        enough = partial(_enough, tools[index], law, width, target.confidence)
+        short = partial(_short, tools[index], law, form.name, width, target.confidence)
         guess = _guess(law, tools[index].size(law), width, target.confidence)
-        needed[index] = max(needed.get(index, Fraction(0)), _least(enough, guess, form.name))
+        needed[index] = max(needed.get(index, Fraction(0)), _least(short, guess, form.name))
     known, share = sum(needed.values()), sum(shares[index] for index in needed)
     return [needed.get(i, _up(known * shares[i] / share, _FINER)) for i in range(len(shares))]
 
 
-def _enough(tool: Instrument, law: Mechanics, width: float, confidence: Fraction, portion: Fraction) -> bool:
-    return tool.noise(tool.mechanism(law, portion)).quantile(confidence) <= width
+def _short(
+    tool: Instrument, law: Mechanics, name: str, width: float, confidence: Fraction, portion: Fraction
+) -> str | None:
+    return None if tool.noise(tool.mechanism(law, portion)).quantile(confidence) <= width else name
 
 
 def _together(
@@ -132,20 +135,30 @@ def _together(
 ) -> list[Fraction]:
     """What all measurements need together: in their usual shares or in those that suit the targets better."""
 
-    def excess(whole: Fraction, split: Sequence[Fraction]) -> float:
-        """The worst half-width beside the wanted one."""
+    def noises(whole: Fraction, split: Sequence[Fraction]) -> list[Noise]:
         pairs = zip(tools, split, strict=True)
-        noises = [tool.noise(tool.mechanism(law, whole * share)) for tool, share in pairs]
-        widths = (form.width(noises, target.confidence, target.rows) for form in bound)
+        return [tool.noise(tool.mechanism(law, whole * share)) for tool, share in pairs]
+
+    def excess(split: Sequence[Fraction]) -> float:
+        """The worst half-width at a price of 1, beside the wanted one."""
+        drawn = noises(Fraction(1), split)
+        widths = (form.width(drawn, target.confidence, target.rows) for form in bound)
         return max(
-            math.inf if width is None else width / float(target.widths[form.name])
-            for form, width in zip(bound, widths, strict=True)
+            math.inf if width is None else width / wide for width, wide in zip(widths, wanted, strict=True)
         )
 
-    splits = (tuple(shares), _suited(tools, bound, target, law, shares))
-    split = min(splits, key=partial(excess, Fraction(1)))
-    guess = min(excess(Fraction(1), split), _FAR) ** (2 / POWERS[law])
-    whole = _least(lambda tried: excess(tried, split) <= 1, guess, bound[0].name)
+    def short(whole: Fraction) -> str | None:
+        drawn = noises(whole, split)
+        for form, wide in zip(bound, wanted, strict=True):
+            if not form.within(wide, drawn, target.confidence, target.rows):
+                return form.name
+        return None
+
+    wanted = [float(target.widths[form.name]) for form in bound]
+    excesses = {split: excess(split) for split in (tuple(shares), _suited(tools, bound, target, law, shares))}
+    split = min(excesses, key=excesses.__getitem__)
+    guess = min(excesses[split], _FAR) ** (2 / POWERS[law])
+    whole = _least(short, guess, bound[0].name)
     return [whole * share for share in split]
 
 
@@ -181,14 +194,23 @@ def _guess(law: Mechanics, size: float, width: float, confidence: Fraction) -> f
             assert_never(unknown)
 
 
-def _least(enough: Callable[[Fraction], bool], guess: float, name: str) -> Fraction:
-    """The least part of a price that is enough, to eight digits, from a guess at its size."""
+def _least(short: Callable[[Fraction], str | None], guess: float, name: str) -> Fraction:
+    """The least part of a price that is enough, to eight digits.
+
+    Args:
+        short: The column that a price is not enough for; None: it is enough for all.
+        guess: About its size.
+        name: Some column.
+    """
 
     def reached(value: Fraction) -> bool:
+        nonlocal name
         try:
-            return enough(value)
+            column = short(value)
         except InvalidParameter:  # so little that the noise cannot be drawn, or so much that none is left
             return False
+        name = column or name
+        return column is None
 
     low = high = Fraction(min(max(guess, float(_LEAST)), float(_MOST)))
     stride = Fraction(1, 2**20)

@@ -53,6 +53,12 @@ class Cut:
         return cls(row, max(high, 0.0), max(-low, 0.0), least, most)
 
     @property
+    def of_difference(self) -> Cut:
+        """That of a difference between two values, from each of which limits may leave something out."""
+        either = max(self.adds, self.takes)
+        return replace(self, adds=either, takes=either, least=-math.inf, most=math.inf)
+
+    @property
     def uncut(self) -> Cut:
         """The same where nothing can be left out."""
         return replace(self, adds=0.0, takes=0.0)

@@ -219,6 +219,7 @@ def _as_number(truth: Expression) -> Expression:
     return Call("case", (truth, yes, call("not", truth), no, neither))
 
 
+_MEANT = ' If it holds numbers, have it declared with type = "int" or "float".'
 _PARTS: dict[str | None, str] = {"date": "YEAR", "timestamp": "HOUR", "time": "HOUR"}
 
 
@@ -227,7 +228,7 @@ def _not_numbers(name: str, argument: Expression, facts: Facts) -> QueryRefused:
         "{name} is for numbers, and this is {what}.",
         f"Aggregate a number, such as {_PARTS[facts.kind]}({{column}}), or write COUNT({{column}})."
         if facts.kind in _PARTS
-        else "Write COUNT({column}), or COUNT(DISTINCT {column}).",
+        else "Write COUNT({column}), or COUNT(DISTINCT {column})." + (_MEANT if facts.kind == "text" else ""),
         name=name,
         what="NULL" if facts.kind is None else f"a {'time of day' if facts.kind == 'time' else facts.kind}",
         column=only_column(argument) or "x",

@@ -184,7 +184,7 @@ class Col(NotAList):
         return Col(call("case", _expression(condition), self.expression, Literal(None, None)))
 
     def abs(self) -> Col:
-        """Its size."""
+        """Its absolute value."""
         return self.apply("abs")
 
     def floor(self) -> Col:
@@ -196,11 +196,11 @@ class Col(NotAList):
         return self.apply("ceil")
 
     def round(self, decimals: int = 0) -> Col:
-        """It, rounded to so many decimals."""
+        """Rounded to so many decimals."""
         return self.apply("round", *((decimals,) if decimals else ()))
 
     def cast(self, kind: object) -> Col:
-        """As another type; missing where it is none.
+        """Converted to another type; missing where that is impossible.
 
         Types: `int`, `float`, `str`, `bool`, and of `datetime` `date`, `datetime` and `time`.
 
@@ -233,7 +233,7 @@ class Col(NotAList):
         return self.quantile(Fraction(1, 2))
 
     def quantile(self, level: Rational) -> Agg:
-        """The value that this part of all does not exceed, for `agg`."""
+        """The value that this share of all values does not exceed, for `agg`."""
         return Agg((AggregateCall("quantile", self.expression, level=level_of(level)),), Column("a0"))
 
     def std(self) -> Agg:

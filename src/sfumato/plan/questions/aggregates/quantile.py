@@ -77,7 +77,7 @@ def max(column: str | Col) -> Agg:
 
 
 def quantile(column: str | Col, level: Rational) -> Agg:
-    """The value that this part of all values of a column or expression with bounds does not exceed.
+    """The value that this share of all values of a column or expression with bounds does not exceed.
 
     Raises:
         InvalidParameter: unless 0 ≤ level ≤ 1.
