@@ -101,6 +101,26 @@ def test_four_places_and_hours_find_a_phone():
     )
 
 
+def test_a_few_searches_find_a_pseudonym():
+    """A log in which numbers stand for people: everybody asks for the weather, two for the same street."""
+
+    def own(i):
+        return [f"plumber in street {i // 2}", f"pain in the {('knee', 'back')[i % 2]}", "weather"]
+
+    def log(user, *, beside=()):
+        rows = [(user(i), text, i) for i in range(200) for text in [*own(i), *beside]]
+        return pa.table(dict(zip(("user", "text", "id"), zip(*rows, strict=True), strict=True)))
+
+    searches = log(lambda i: f"n{i}", beside=["news", "lottery numbers", "train times"])
+    known = log(lambda i: i)
+    found = sparse_linkage(known, searches, person="user", item="text", truth="id")
+    assert found.works
+    assert found.rate > 0.95
+    # What everybody asks for finds nobody.
+    common = known.filter(pa.compute.equal(known["text"], "weather"))
+    assert sparse_linkage(common, searches, person="user", item="text", truth="id").reached.hits == 0
+
+
 def test_scores_and_eccentricity_are_those_of_the_formula():
     released = pa.table(
         {"p": ["a", "a", "b", "b", "c"], "i": ["x", "y", "x", "z", "x"], "id": [1, 1, 2, 2, 3]}

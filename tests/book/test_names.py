@@ -82,11 +82,18 @@ ORIGINALS = {
     "gradient_sum": "theta X y b",
     "unary_epsilon": "p q",
     "range_query": "df col a b",
+    "range_query_synth": "syn_rep a b",
+    "gen_samples": "n",
     "pct_error": "orig priv",
     "adv_comp": "k epsilon delta",  # what the original reads from globals comes after its own
     "seq_comp": "k epsilon",
 }
-DATA = {"noisy_gradient_descent": {"X", "y"}, "saa_avg_age": {"df"}, "encode": {"domain"}}
+DATA = {
+    "noisy_gradient_descent": {"X", "y"},
+    "saa_avg_age": {"df"},
+    "encode": {"domain"},
+    "gen_samples": {"syn_rep"},
+}
 # Chapter 12 has a file of its own; what is there is checked, and nothing here depends on it.
 HOMES = {name: home for home, names in book._HOMES.items() for name in names.split()}
 THERE = [n for n, home in HOMES.items() if importlib.util.find_spec(f"sfumato.book.{home}")]

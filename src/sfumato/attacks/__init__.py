@@ -15,6 +15,7 @@ from sfumato.attacks.extraction import Score, TrainText, exposure, extraction
 from sfumato.attacks.gradients import Gradient, gradient_leakage, record_of
 from sfumato.attacks.homogeneity import homogeneity
 from sfumato.attacks.intersection import Intersection, intersection
+from sfumato.attacks.isolation import isolation
 from sfumato.attacks.labels import Known, Meaning, covers, known, meaning, steps_of
 from sfumato.attacks.linkage import linkage, narrowing, sparse_linkage
 from sfumato.attacks.membership import Confidence, Train, likelihood_ratio, shadow
@@ -72,6 +73,7 @@ __all__ = [
     "homogeneity",
     "inference",
     "intersection",
+    "isolation",
     "known",
     "likelihood_ratio",
     "linkability",

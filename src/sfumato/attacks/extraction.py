@@ -70,7 +70,7 @@ def extraction(
     target: str = "",
     seed: int | None = None,
 ) -> Outcome:
-    """How often a secret that was in the training text once is what the model completes its beginning with.
+    """How often the model completes the beginning of a secret that was in the training text once.
 
     Steward-only on real text: the outcome counts against the truth, and nothing pays for it.
 

@@ -53,7 +53,7 @@ def homogeneity(
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
-    """How many people's secret is certain, because all rows that could be theirs have the same.
+    """How many people's secret is certain, because all rows that could be theirs have the same value.
 
     ```python
     from sfumato.attacks.printed import SCORE_BANDS, table_2

@@ -42,7 +42,7 @@ _PAIRS = 3_000_000_000  # of a kind of people and a class of rows: about a minut
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intersection:
-    """What remains of each person's secret after all tables were laid side by side.
+    """What is still open about each person's secret when all tables are combined.
 
     Steward-only where the data is real: the candidates are values of rows, which is the point of the attack.
 

@@ -43,7 +43,7 @@ def nearness(
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
-    """How often the one of two people whom the table was made from lies nearer to its rows.
+    """How often, of two people, the one whom the table was made from lies nearer to its rows.
 
     Somebody who is behind the table is paired with somebody who is not, and the one whose nearest synthetic
     row is nearer is named. Common people are near to any table, so it counts how many times nearer the

@@ -26,7 +26,7 @@ _WIDTH = 80
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """So many hits in so many trials."""
+    """A number of hits in a number of trials."""
 
     hits: int
     trials: int
@@ -138,12 +138,12 @@ class Outcome:
 
     @property
     def beats(self) -> bool | None:
-        """Whether the counts are above what a guess reaches, whatever that is worth; None without a guess."""
+        """Whether the rate is above all that a guess reaches, whatever the power; None without a guess."""
         return None if self.guess is None else self.rate > self.baseline_interval[1]
 
     @property
     def works(self) -> bool | None:
-        """Whether the attack did better than a guess would have, but by luck; None without a verdict.
+        """Whether the attack did better than a guess, beyond what luck explains; None without a verdict.
 
         False is an all-clear, and given only where the attack would have noticed a leak (`power`).
         """
@@ -178,7 +178,7 @@ class Outcome:
         return _most(self._guess_limits((1 - self.confidence) / 2)[1], epsilon, delta)
 
     def keeps(self, epsilon: float, *, delta: float = 0.0) -> bool | None:
-        """Whether the rate may be one that an (epsilon, delta) allows; what is not is more than luck.
+        """Whether an (epsilon, delta) allows the rate; if not, luck does not explain it.
 
         The rate, too, is given the room of its interval. None where there is no guess.
         """

@@ -279,7 +279,7 @@ class Curve:
 
     @property
     def breaks(self) -> float | None:
-        """The least magnitude at which the attack has lost half of its advance on a guess; None if none."""
+        """The least magnitude at which the attack has lost half of its lead over a guess; None if none."""
         lost = (
             noise
             for noise, outcome in zip(self.magnitudes, self.outcomes, strict=True)

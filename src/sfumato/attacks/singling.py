@@ -58,7 +58,7 @@ def singling_out(
     target: str = "",
     confidence: float = 0.99,
 ) -> Outcome:
-    """How many people a synthetic table describes, and nobody else, or hardly anybody.
+    """How many people a synthetic table singles out: what it says fits them and hardly anybody else.
 
     Each synthetic row is a description: of the people who have the same values, or, where nobody has, of
     those whom it is at least eight times as near to as to anybody else. They are singled out if they are

@@ -123,7 +123,7 @@ class CharacterModel:
         return cls.of_counts(counts if release is None else release(counts), alphabet=alphabet)
 
     def log_likelihood(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """The log-probability of each text, from the first character on that has enough before it."""
+        """The log-probability of each text, from the first character with enough characters before it."""
         cells, owners = _sequences(texts, self.alphabet, self.chances.ndim)
         logs = np.log(self.chances).ravel()[cells]
         return np.bincount(owners, weights=logs, minlength=len(texts)).astype(np.float64)

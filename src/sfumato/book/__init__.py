@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         rand_resp_sales,
         unary_epsilon,
     )
+    from sfumato.book.synthetic import gen_samples, range_query_synth
 
 # Loaded on first use.
 _HOMES = {
@@ -95,6 +96,7 @@ _HOMES = {
         "report_noisy_max score sparse"
     ),
     "survey": "aggregate debias_sales encode perturb perturb_bit rand_resp_sales unary_epsilon",
+    "synthetic": "gen_samples range_query_synth",
 }
 
 __all__ = [
@@ -120,6 +122,7 @@ __all__ = [
     "gaussian_mech_RDP_vec",
     "gaussian_mech_vec",
     "gaussian_mech_zCDP_vec",
+    "gen_samples",
     "generalize",
     "gradient",
     "gradient_descent",
@@ -142,6 +145,7 @@ __all__ = [
     "rand_resp_sales",
     "range_query",
     "range_query_svt",
+    "range_query_synth",
     "report_noisy_max",
     "saa_avg_age",
     "score",

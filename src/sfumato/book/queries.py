@@ -36,7 +36,7 @@ def age_sum_query(df: Any, b: Rational) -> float:
 
 
 def create_query(b: Rational) -> Callable[[Any], float]:
-    """The question how much the sum of ages falls short when they are clamped to b and not to b + 1.
+    """The query how much smaller the sum of ages is when they are clamped to b instead of b + 1.
 
     It is minus the number of people above b, those between b and b + 1 counted in part: 0 from the largest
     age on, which is how `above_threshold` finds a bound.

@@ -169,7 +169,7 @@ def above_threshold_fail_signal(
     sensitivity: Rational = 1,
     monotone: bool = False,
 ) -> int | None:
-    """The same as `above_threshold`, which gives the signal, None, too.
+    """The same as `above_threshold`, which returns None as well where nothing is found.
 
     Trap of the original: 0 is an index and None is not, but `if not index` takes them for the same.
 

@@ -39,7 +39,7 @@ Bits = NDArray[np.int64]
 
 
 def rand_resp_sales(response: Any, *, yes: object = "Sales") -> Any:
-    """Whether the occupation is sales, by two coins: the truth, or a coin's word for it.
+    """Whether the occupation is sales, by two coins: the truth, or what the second coin says.
 
     Trap of the original: none of these answers says how many people are in sales: half of them are coins, and
     a quarter is "yes" for no reason. `debias_sales` takes that out. Coins are from a generator that can be
