@@ -14,6 +14,7 @@ SUBJECTS = (
     "accounting",
     "calibration",
     "selection",
+    "mechanisms",
     "query",
     "depth",
     "growth",

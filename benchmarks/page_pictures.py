@@ -52,12 +52,12 @@ def main() -> None:
     """Takes them all."""
     with _browsing() as (browser, address, tokens):
         with browser.new_context(base_url=address) as context:
-            page = context.new_page()
-            page.goto("/login")
-            _kept(page.screenshot(full_page=True), "login-light")
-            page = _entered(context, tokens["ada"])
-            answer = _answer(page)
+            answer = _answer(_entered(context, tokens["ada"]))
         for scheme in ("light", "dark"):
+            with browser.new_context(base_url=address, color_scheme=scheme) as context:
+                page = context.new_page()
+                page.goto("/login", wait_until="networkidle")
+                _kept(page.screenshot(full_page=True), f"login-{scheme}")
             for who, name, path in (*PLACES, ("ada", "answer", answer)):
                 size = {"width": 1280, "height": 800}
                 with browser.new_context(base_url=address, color_scheme=scheme, viewport=size) as context:
