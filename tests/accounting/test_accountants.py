@@ -216,6 +216,15 @@ def test_compare_names_what_does_not_apply():
     assert compare(iter([PureLoss(1), PureLoss(1)]), DELTA)["basic"] == 2
 
 
+def test_one_call_shows_every_way_of_adding_up_the_same_releases():
+    shown = compare([LaplaceLoss("0.1")] * 100, DELTA)
+    assert list(shown) == list(ACCOUNTANTS)
+    assert shown["gdp"] is None  # Laplace noise has no μ
+    assert shown["basic"] == 10
+    assert shown["numerical"] < shown["rdp"] < shown["zcdp"] < shown["basic"]
+    assert shown["numerical"] < shown["optimal"] < shown["advanced"] < shown["basic"]
+
+
 def test_compare_of_nothing():
     assert compare([], DELTA)["numerical"] == 0.0
 

@@ -21,6 +21,7 @@ from sfumato.loss import (
     PureLoss,
     ResponseLoss,
 )
+from sfumato.mechanisms import Gaussian
 
 KNOWN = (
     GaussianLoss("0.5"),
@@ -52,6 +53,10 @@ def test_the_trap_by_its_figures() -> None:
     loss = LaplaceLoss(1)
     assert loss.delta("0.9") == pytest.approx(0.0488, abs=1e-4)
     assert loss.law().exceeds("0.9") == pytest.approx(0.5244, abs=1e-4)
+    # Gaussian noise for (1, 1e-5): the loss exceeds 1 sixteen times as often as delta says.
+    loss = Gaussian(1, 1e-5, sensitivity=1).loss
+    assert loss.delta(1) == pytest.approx(1e-5)
+    assert loss.law().exceeds(1) == pytest.approx(1.6e-4, abs=5e-6)
 
 
 @pytest.mark.parametrize("loss", KNOWN, ids=repr)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter, InvalidValue
 from sfumato.loss import PureLoss
-from sfumato.mechanisms import Quantiles, _ranks, quantiles
+from sfumato.mechanisms import NestedQuantiles, Quantiles, _ranks, quantiles
 from sfumato.testing import seeded
 
 HUGE = 3 * 2**30
@@ -333,6 +333,28 @@ def rank_errors(level, weights, cells):
     below, target = upto - weights, float(Fraction(level)) * upto[-1]
     errors = np.maximum(0, np.maximum(below - target, target - upto))
     return errors[cells]
+
+
+@pytest.mark.parametrize("kind", [Quantiles, NestedQuantiles])
+def test_the_work_for_levels_grows_with_their_number_and_not_with_its_square(kind, monkeypatch):
+    compare, calls = Fraction.__eq__, [0]
+
+    def counted(left, right):
+        calls[0] += 1
+        return compare(left, right)
+
+    def comparisons(count):
+        mechanism = kind(1, [Fraction(i, count + 1) for i in range(count, 0, -1)], sensitivity=1)
+        calls[0] = 0
+        with monkeypatch.context() as patched:
+            patched.setattr(Fraction, "__eq__", counted)
+            chosen = mechanism.select_many([[3, 4, 5]])
+            if kind is NestedQuantiles:
+                assert len(mechanism.rank_variances) == count
+        assert (np.diff(chosen[0]) <= 0).all()  # in the order of the levels, greatest first
+        return calls[0]
+
+    assert comparisons(120) <= 4 * comparisons(30) + 120
 
 
 def test_many_levels_of_much_weight_are_nearly_exact():

@@ -51,6 +51,26 @@ def test_published_optimal_composition_rows() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
+    eps=st.floats(8.0, 1e12),
+    count=st.integers(1, 12),
+    below=st.floats(0.0, 1e3),
+    delta0=st.sampled_from([0.0, 1e-12, 1e-3, 0.2]),
+)
+def test_a_large_eps_is_bracketed_too(eps: float, count: int, below: float, delta0: float) -> None:
+    epsilon = max(0.0, count * eps - below)
+    bracket = binomial.delta(eps, count, epsilon, delta0=delta0)
+    assert bracket.lower <= exact_delta(eps, count, epsilon, delta0) <= bracket.upper
+    infinity = 1 - (1 - delta0) ** count
+    wanted = infinity + (1 - infinity) * 0.3
+    found = binomial.epsilon(eps, count, wanted, delta0=delta0)
+    assert (
+        exact_delta(eps, count, found.upper, delta0) <= wanted <= exact_delta(eps, count, found.lower, delta0)
+    )
+    assert found.width <= 1e-9 * found.upper
+
+
+@settings(max_examples=60, deadline=None)
+@given(
     eps=st.floats(1e-3, 8.0),
     count=st.integers(1, 60),
     share=st.floats(-0.2, 1.0),

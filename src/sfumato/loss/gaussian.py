@@ -147,9 +147,8 @@ class DiscreteGaussianLoss(PrivacyLoss):
         Claim: sensitivity²/(2σ²)-zCDP in any dimension. Source: Canonne, Kamath, Steinke 2020. A
         scalar release has the exact curve of the lattice pair at a shift of `sensitivity` (their exact δ;
         smaller shifts are dominated, since the noise is log-concave and tests are thresholds). It is *not*
-        dominated by the Gaussian of the same
-        σ: at σ = sensitivity = 1, δ(1) is 0.141 against 0.127. So it has no μ, and a vector has no curve here
-            but ρ's.
+        dominated by the Gaussian of the same σ: at σ = sensitivity = 1, δ(1) is 0.141 against 0.127. So it
+        has no μ, and a vector has no curve here but ρ's.
     """
 
     wire: ClassVar[str] = "discrete-gaussian.2"

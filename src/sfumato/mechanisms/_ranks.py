@@ -21,6 +21,7 @@ __all__ = [
     "heads_of",
     "is_outer",
     "levels_of",
+    "places_among",
     "side_of",
     "target",
     "targets_of",
@@ -49,6 +50,12 @@ def levels_of(levels: Sequence[Rational]) -> tuple[Fraction, ...]:
             "levels must be at least one fraction from 0 to 1, with denominators of at most 2**30."
         )
     return exact
+
+
+def places_among(levels: Sequence[Fraction], distinct: Sequence[Fraction]) -> list[int]:
+    """The place of each level among the distinct ones; by hash, as comparing each with all is quadratic."""
+    place = {level: index for index, level in enumerate(distinct)}
+    return [place[level] for level in levels]
 
 
 def is_outer(level: Fraction) -> bool:

@@ -38,7 +38,7 @@ _MOST, _LEAST = 2**58, -(2**58)
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class AdaptiveSelection(Mechanism):
-    """Shows the groups that enough units are in, where a unit is in several: smaller ones than others find.
+    """Shows the groups that enough units are in, where a unit is in several; finds smaller ones than others.
 
     Each unit spreads a weight of norm 1 over its groups, 1/√d in each of d. In the first round weights with
     much noise show the largest groups. Then each unit spreads its weight anew over those of its groups that

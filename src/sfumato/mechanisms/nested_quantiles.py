@@ -20,6 +20,7 @@ from sfumato.mechanisms._ranks import (
     heads_of,
     is_outer,
     levels_of,
+    places_among,
     side_of,
     targets_of,
     unit_of,
@@ -159,7 +160,7 @@ class NestedQuantiles(Mechanism):
                 pending.append((node.left, low, own))
             if node.right:
                 pending.append((node.right, own, high))
-        return tuple(found[self._distinct.index(level)] for level in self.levels)
+        return tuple(found[place] for place in places_among(self.levels, self._distinct))
 
     @staticmethod
     def is_outer(level: Rational) -> bool:
@@ -194,7 +195,7 @@ class NestedQuantiles(Mechanism):
                     pending.append((node.left, _before(stretch, places)))
                 if node.right:
                     pending.append((node.right, _after(stretch, places)))
-        return chosen[:, [self._distinct.index(level) for level in self.levels]]
+        return chosen[:, places_among(self.levels, self._distinct)]
 
     def _choose(self, node: _Node, stretch: _Stretch, guard: int) -> NDArray[np.int64]:
         """For each group the place of one cell in its stretch, by permute-and-flip."""

@@ -40,12 +40,12 @@ class ProposeTestRelease(Mechanism):
     Privacy:
         Claim: (ε, δ)-DP in all, with ε1 = share·ε for the test and ε2 = ε − ε1 for the release.
         Conditions: D is a whole number that moves by at most 1 between neighbours, and D(x) = D(x') = 0
-            whenever neighbours have |f(x) − f(x')| > bound. Proof: the test passes iff D + X > `threshold`,
-            X discrete Laplace of rate ε1. If |f(x) − f(x')| ≤ bound, this is an ε1-DP test followed by an
-            ε2-DP release: ε-DP. Otherwise both distances are 0, the test fails with one and the same
-            probability on both sides, and passes with probability P(X > threshold) ≤ δ: (0, δ)-DP. Source:
-            Dwork, Lei 2009; Vadhan 2017. A threshold of ln(2/δ)/(2ε), as one textbook has it,
-            passes data at distance 0 with probability about √δ, and test and release at ε each cost 2ε.
+        whenever neighbours have |f(x) − f(x')| > bound. Proof: the test passes iff D + X > `threshold`,
+        X discrete Laplace of rate ε1. If |f(x) − f(x')| ≤ bound, this is an ε1-DP test followed by an
+        ε2-DP release: ε-DP. Otherwise both distances are 0, the test fails with one and the same
+        probability on both sides, and passes with probability P(X > threshold) ≤ δ: (0, δ)-DP. Source:
+        Dwork, Lei 2009; Vadhan 2017. A threshold of ln(2/δ)/(2ε), as one textbook has it,
+        passes data at distance 0 with probability about √δ, and test and release at ε each cost 2ε.
     """
 
     epsilon: Fraction

@@ -20,6 +20,7 @@ from sfumato.mechanisms._ranks import (
     heads_of,
     is_outer,
     levels_of,
+    places_among,
     side_of,
     targets_of,
     unit_of,
@@ -177,8 +178,7 @@ class Quantiles(Mechanism):
             for place, level in enumerate(self._distinct):
                 chosen[start : start + rows, place] = self._choose(level, upto - part, upto)
         chosen.sort(axis=1)
-        order = [self._distinct.index(level) for level in self.levels]
-        return chosen[:, order]
+        return chosen[:, places_among(self.levels, self._distinct)]
 
     def _choose(self, level: Fraction, below: NDArray[Any], upto: NDArray[Any]) -> NDArray[np.int64]:
         """One cell for each group by permute-and-flip: all coins, then one of the heads at random."""
@@ -198,7 +198,7 @@ class Quantiles(Mechanism):
         """The rank error, in units of weight, that all levels keep within with this probability.
 
         The rank error of cell j for level q is max(0, below(j) − qn, qn − upto(j)). The bound is that of
-        permute-and-flip for the worst histogram, and the guard for levels of at most 1/10 or at least 9/10.
+        permute-and-flip for the worst histogram, and the guard for levels of at most 1/20 or at least 19/20.
         It holds after ordering too: cells within a bound form an interval whose ends grow with the level.
 
         Args:

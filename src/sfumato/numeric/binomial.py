@@ -29,6 +29,9 @@ __all__ = ["delta", "epsilon", "log_masses", "outside"]
 _LARGEST_COUNT = 10**12
 _REACH = 10.0
 """Standard deviations kept on either side; what lies beyond is bounded and added: a matter of tightness."""
+_SURE = 300.0
+"""From this eps on all losses but the largest are together rarer than count·e^-300, and exponentials of eps
+need not fit into a float."""
 
 
 def epsilon(eps: float, count: int, delta: float, *, delta0: float = 0.0) -> Bracket:
@@ -103,6 +106,10 @@ class _Curve:
 
     def _finite(self, epsilon: float) -> tuple[float, float]:
         """Bounds on Σ_i Bin(count, p)(i)·(1 - e^(epsilon - L_i))+, the part whose loss is finite."""
+        if self.eps > _SURE:  # no loss is above the largest, and that one alone is already nearly all
+            most = -math.expm1(min(epsilon - self.count * self.eps, 0.0))
+            sure = 1.0 - 2.0 * self.count * math.exp(-self.eps)
+            return most * sure * (1 - LIBRARY - 8 * U), most * (1 + LIBRARY + 4 * U)
         first = math.floor((epsilon / self.eps + self.count) / 2) + 1
         if first > self.count:
             # Within rounding of the top atom the floor may have skipped it: it weighs at most its own tiny
@@ -150,7 +157,9 @@ class _Curve:
             if right - left <= 4 * away or at_left == at_right:
                 break
             share = (at_left - delta) / (at_left - at_right)
-            guess = left + math.log1p(share * math.expm1(right - left))
+            wide = right - left
+            inside = math.log1p(share * math.expm1(wide)) if wide < _SURE else wide + math.log(share)
+            guess = left + inside
             guess = guess + away if end else guess - away
             if not left < guess < right:
                 guess = 0.5 * (left + right)

@@ -51,6 +51,9 @@ _FAR, _LADDER = 1e-12, 4
 _LEAST = 2.0**-12
 """The least order, less 1, at which a divergence is estimated."""
 
+_FARTHEST = 1e12
+"""Where losses may together be larger than this, no law is laid out: what squares them would not fit."""
+
 _LOOSE = 1e-2
 """So wide a bracket, relatively, is still answered with its upper end; a wider one is refused."""
 
@@ -281,6 +284,8 @@ def _epsilon(terms: tuple[Term, ...], delta: float, known: float) -> Bracket:
     if pure is not None:
         return binomial.epsilon(pure[0], pure[1], delta, delta0=pure[2]).clip(0.0, largest)
     best = Bracket(0.0, largest)
+    if _FARTHEST < largest < math.inf:
+        return best
     if largest <= known or (known > 0 and _tail(terms, known) + high_mass <= delta):
         return Bracket(0.0, min(largest, known))
     gridded = _few(terms)
@@ -384,6 +389,8 @@ def _read(terms: tuple[Term, ...], epsilon: float, known: float, far: float = gr
     if epsilon >= _largest(terms)[1]:
         return Bracket(low_mass, high_mass)
     best = Bracket(low_mass, 1.0)
+    if _FARTHEST < _largest(terms)[1] < math.inf:
+        return best
     if known > 0 and (_tail(terms, epsilon) + high_mass) * (1 + 4 * U) <= known:
         return Bracket(low_mass, max(low_mass, known))
     if epsilon > 0 and high_mass == 0.0 and _tail(terms, epsilon) <= SMALLEST:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._dataclasses import dataclass
+from sfumato.errors import NotCertified
 from sfumato.numeric.grid_dots import Dots
 from sfumato.numeric.grid_plan import Layout
 from sfumato.numeric.rounding import LIBRARY, Floats, U
@@ -36,6 +37,9 @@ _WEIGHTLESS = 1e-15
 
 _UNDERFLOW = 1e-290
 """Added to every upper figure: what products too small for a float may have lost."""
+
+_LONGEST = 2**25
+"""No transform is longer, four times what a plan aims at: a longer one asks for gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,11 @@ def kernel_reach(small: float) -> float:
 def compose(parts: Sequence[Copies], layout: Layout, delta: float) -> Composed:
     """The composition on the layout's window; `delta` is about what the answer will be, and only steers."""
     size, step = layout.size, layout.step
+    if size > _LONGEST:
+        raise NotCertified(
+            "These losses are too many, or reach too far, for a grid; "
+            "use more noise, a larger delta or fewer releases, or another accountant."
+        )
     slope = _short(layout.tilt * step)
     tilted = [_Tilted.of(part, slope) for part in parts]
     top = sum((Fraction(part.dots.top) * part.count for part in parts), Fraction(0))

@@ -38,6 +38,8 @@ _DIGITS = 12
 _STEEPEST = 600.0
 """The tilt times the range of one law stays below this, so that no exponential overflows."""
 
+_FARTHEST = 1e12
+"""A law whose losses are further apart is laid on no grid: squares of the tilts that it asks for vanish."""
 
 _NO_STEP = 2.0**-16
 """A law whose losses are closer together than this, for all its events, is as good as one loss: no grid
@@ -82,6 +84,8 @@ def place(term: Term, cut: float, floor: float) -> Place:
         # On a lattice points are few, and the more of them the less is moved.
         least = max(floor if lattice is None else min(floor, 1e-13), 4 * noise, 2.0**-50)
         low = -_reach(lambda x: lost_below(x) <= least, term)
+    if high - low > _FARTHEST:
+        raise _too_far(term)
     step = None if lattice is None or lattice[1] * term.count <= _NO_STEP else lattice[1]
     return Place(term, min(low, high), high, step)
 
@@ -92,13 +96,17 @@ def _reach(done: Callable[[Floats], npt.NDArray[np.bool_]], term: Term) -> float
     for _ in range(2):
         good = np.flatnonzero(done(x))
         if len(good) == 0:
-            raise NotCertified(
-                f"The privacy loss of a {term.law.name} law reaches too far for a grid; "
-                "use more noise or a larger delta."
-            )
+            raise _too_far(term)
         first = int(good[0])
         x = np.linspace(x[max(first - 1, 0)], x[first], 17)
     return float(x[-1])
+
+
+def _too_far(term: Term) -> NotCertified:
+    return NotCertified(
+        f"The privacy loss of a {term.law.name} law reaches too far for a grid; "
+        "use more noise or a larger delta."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +256,8 @@ def _sketch(spot: Place) -> tuple[Floats, Floats]:
     kept = hull(loss, curve)
     mass = masses(loss[kept], curve[kept])
     some = mass > 0.0
+    if not some.any():
+        raise _too_far(spot.term)
     return loss[kept][some], np.log(mass[some])
 
 
