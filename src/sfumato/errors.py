@@ -204,7 +204,7 @@ class LoginFailed(AccessDenied):
 
 
 class TooManyTries(LoginFailed):
-    """Too many wrong logins came from there: this one was not looked at.
+    """Too many wrong logins came from this address: this one was not checked.
 
     Attributes:
         wait: Seconds after which another try is looked at.
@@ -239,7 +239,7 @@ class Cancelled(EngineFailed):
 
 
 class ServerUnreachable(SfumatoError, ConnectionError):
-    """A server does not answer, or is none of Sfumato's version; asking again is free if it was paid."""
+    """A server does not answer, or speaks another version; asking again is free if it was paid."""
 
     code = "server_unreachable"
 

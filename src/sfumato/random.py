@@ -161,7 +161,7 @@ class Keystream:
 
 
 class Keyed(Keystream):
-    """The same from a key that was given: whoever draws in the same way from it draws the same.
+    """A keystream from a given key: the same calls give the same draws.
 
     Where a part of an answer may be computed twice, by a task that is tried again or by two at once, both
     then draw the same noise, and whichever is taken, one was drawn. A key is for one part of one answer.

@@ -24,6 +24,8 @@ TASKS = {
     "noise after the sum": ALONE | {"plant": "noise after the sum"},
 }
 
+pytestmark = pytest.mark.slow  # processes that all of them look at
+
 
 def together(tmp_path, tasks, ranks=2):
     """What each process found at each task."""

@@ -212,7 +212,7 @@ def test_it_learns_and_the_schedule_is_followed(tmp_path):
 
     before = loss()
     trainer.train()
-    assert loss() < before - 0.3
+    assert loss() < before - 0.1  # without noise, nothing but learning moves it
     rates = [each["learning_rate"] for each in watcher.logs]
     assert rates[0] > rates[-1]
     assert rates[-1] == pytest.approx(0, abs=1e-6)

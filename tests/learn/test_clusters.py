@@ -107,7 +107,8 @@ MOVED = module._Lloyd.moved
 
 def test_a_centre_that_knows_the_number_of_rows_is_seen(monkeypatch):
     monkeypatch.setattr(module._Lloyd, "moved", _counted_exactly)
-    with pytest.raises(AssertionError, match="depends on the data"):
+    # The next round's sums differ, too, where such a centre takes a row from another cell.
+    with pytest.raises(AssertionError, match=r"depends on the data|moves by"):
         check_fit(module.examples()[0])
 
 

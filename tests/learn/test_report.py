@@ -18,6 +18,7 @@ import sfumato as sf
 from sfumato import learn
 from sfumato.errors import AccessDenied, InvalidParameter
 from sfumato.numeric.estimates import bins_of, calibration, gap, paired, share, spread
+from sfumato.testing import seeded
 
 CHANCES = (0.0, 0.02, 0.2, 0.5, 0.7, 0.99)
 
@@ -202,6 +203,27 @@ def test_a_selection_is_reported_without_any_model():
     assert set(unknown.everybody.figures) == {"selected"}
     assert "equal opportunity" not in str(unknown)
     assert "<table" in unknown._repr_html_()
+
+
+def test_an_election_is_reported_by_the_size_of_its_wards():
+    # Each ward elects one of three by a private choice; the same noise decides in small wards more often.
+    voters = np.repeat([40, 4_000], 60)
+    draw = np.random.default_rng(6)
+    votes = np.array([draw.multinomial(count, [0.40, 0.36, 0.24]) for count in voters])
+    choice = sf.Exponential(epsilon=0.5, sensitivity=1, monotone=True)
+    with seeded("election"):
+        seats = np.array([choice.select(counts) for counts in votes])
+    elected, won = (np.eye(3, dtype=bool)[who].ravel() for who in (seats, votes.argmax(axis=1)))
+    ward = np.repeat(np.where(voters < 100, "small", "large"), 3)
+    found = learn.report_selection(elected, groups={"ward": ward}, deserved=won, plain=won)
+    small, large = found.group("ward=small"), found.group("ward=large")
+    # One seat in each ward: parity cannot show it, and equal opportunity does.
+    assert small.gaps["parity"].value == large.gaps["parity"].value == 0
+    assert large.figures["false negative"].value == 0
+    assert small.figures["false negative"].value > 0.1
+    assert small.gaps["opportunity"].value < -0.1
+    assert small.gaps["opportunity"].high < 0
+    assert small.plain_gaps["opportunity"].value == 0
 
 
 def test_more_than_two_classes_have_no_error_rates_until_one_is_named():

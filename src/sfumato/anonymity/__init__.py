@@ -1,4 +1,4 @@
-"""What came before: k-anonymity and its kin, measured and enforced.
+"""k-anonymity and related ideas from before differential privacy, measured and enforced.
 
 ```python
 import sfumato as sf

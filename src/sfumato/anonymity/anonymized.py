@@ -99,7 +99,7 @@ class Anonymized:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to look at before the table goes anywhere, a sentence or two each."""
+        """What to check before the table is given to anyone, one or two sentences each."""
         said = []
         if self.naming:
             said.append(

@@ -40,7 +40,7 @@ class Deidentified:
 
     @property
     def report(self) -> str:
-        """What went and what stayed, at most 80 columns wide; no value of the data is in it."""
+        """What was removed and what stayed, at most 80 columns wide; no value of the data is in it."""
         gone = len(self.dropped)
         shown: dict[str, list[object]] = {
             "column": list(self.roles),

@@ -72,7 +72,7 @@ class Hierarchy(ABC):
 
     @staticmethod
     def prefixes(length: int) -> Hierarchy:
-        """Codes of so many characters, such as zip codes, whose ends give way to stars one by one.
+        """Codes of a fixed length, such as zip codes, whose last characters become stars one by one.
 
         Whole numbers are filled up with zeros on the left, since 2139 is the zip code 02139.
         """
@@ -120,7 +120,7 @@ class Hierarchy(ABC):
 
     @staticmethod
     def flat() -> Hierarchy:
-        """The value or nothing: for categories that nobody has ordered."""
+        """The exact value or `*`, and nothing between: for categories without a hierarchy."""
         return _Flat()
 
     @property

@@ -29,7 +29,7 @@ __all__ = ["Anonymity", "Diversity", "measure"]
 
 @dataclass(frozen=True, slots=True)
 class Diversity:
-    """What the classes leave open about one sensitive column.
+    """How different the values of one sensitive column are within the classes.
 
     Attributes:
         l: The least number of different values in a class.

@@ -30,7 +30,7 @@ def mondrian(
     t: Rational | None = None,
     sensitive: str | Sequence[str] | None = None,
 ) -> Anonymized:
-    """The table with every row among at least k that look the same; no row is suppressed.
+    """The table, generalised until every row looks like at least k − 1 others; no row is suppressed.
 
     Numbers and days become ranges `[20, 29]`, categories become sets `{Divorced, Widowed}` or, by the order
     of the alphabet, `Cambodia … Germany`, in double quotes where a value has a comma itself; what has all

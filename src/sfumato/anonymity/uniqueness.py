@@ -28,7 +28,7 @@ _WIDEST = 63  # columns; the engine marks those of a set by the bits of a whole 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSet:
-    """What some columns together tell.
+    """How many rows a set of columns singles out.
 
     Attributes:
         columns: Which ones.

@@ -66,7 +66,7 @@ class Utility:
 
 
 def utility(table: Source, quasi: str | Sequence[str], *, ks: Sequence[int] = _KS) -> Utility:
-    """What is left of a table as k grows: k-anonymity asked for again and again.
+    """How much of a table is left as k grows.
 
     Args:
         table: The rows.

@@ -70,7 +70,7 @@ def lower_bounds(
     samples: int = 1_000_000,
     features: Sequence[Feature] = (),
 ) -> tuple[Bound, ...]:
-    """`lower_bound` at several deltas from the same samples, at little more than the price of one.
+    """`lower_bound` at several deltas from the same samples, in little more time than one takes.
 
     Each bound alone holds at `confidence`; for all of them together ask for `familywise(confidence,
     len(deltas))`.

@@ -127,7 +127,7 @@ def audit_run(
     confidence: float = 0.95,
     family: str | None = None,
 ) -> OneRun:
-    """The epsilon that one deep run with canaries proves: sampling, cutting and noise as they are.
+    """The epsilon that one deep run with canaries proves, with its real sampling, clipping and noise.
 
     ```python
     def make(model, data, objective):

@@ -265,7 +265,7 @@ def audit_mechanism(
     draw: Callable[[Any, int], Any] | None = None,
     name: str | None = None,
 ) -> Finding:
-    """A mechanism of one's own, on two neighbouring inputs: does its `loss` hold?
+    """Whether the `loss` of a mechanism of your own holds, on two neighbouring inputs.
 
     ```python
     audit_mechanism(sf.Laplace(epsilon=1, sensitivity=1), 0.0, 1.0).verdict

@@ -215,7 +215,7 @@ _RULES: dict[Rule, Callable[[Sequence[Request], Fraction], Allocation]] = {
 
 @dataclass(frozen=True, slots=True)
 class AllocationRule:
-    """A rule as a game: what a team gains whose words are not its needs.
+    """A rule as a game: what a team gains by asking for something other than what it needs.
 
     A type is the epsilon that a team needs; in an auction a pair, what each unit is worth and the epsilon.
     What a team gets beyond its needs is worth nothing to it.

@@ -26,7 +26,7 @@ _MOST_CELLS = 2**28
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class CongestionGame:
-    """Players who each choose a set of resources, and pay for each what its load makes it cost.
+    """Players who each choose a set of resources; what a resource costs depends on how many use it.
 
     ```python
     game = CongestionGame(

@@ -22,7 +22,7 @@ _MOST_SUPPORTS = 13_000  # pairs of supports to try: all of eight actions agains
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class NormalForm:
-    """A game of a few players, every one with a few actions.
+    """A game of a few players, each with a few actions.
 
     ```python
     chicken = NormalForm([[[6, 2], [7, 0]], [[6, 7], [2, 0]]], high=7)
@@ -93,7 +93,7 @@ class NormalForm:
 
 @dataclass(frozen=True, slots=True)
 class Nash:
-    """An equilibrium in which everybody draws alone.
+    """An equilibrium in which every player randomises independently.
 
     Attributes:
         strategies: The probabilities of each player's actions.
@@ -105,7 +105,7 @@ class Nash:
 
     @property
     def pure(self) -> bool:
-        """Whether nobody has to draw."""
+        """Whether no player randomises."""
         return all(max(strategy) == 1.0 for strategy in self.strategies)
 
     @property

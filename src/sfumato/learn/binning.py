@@ -28,7 +28,7 @@ _CELLS = 256
 
 
 class KBinsDiscretizer(PrivateTransformer):
-    """Numbers as one of a few bins: equally wide ones for nothing, or equally full ones, which are bought.
+    """Numbers as one of a few bins: equally wide ones, which are free, or equally full ones, which are paid.
 
     Args:
         epsilon: What bins with strategy "quantile" cost; None with "uniform".

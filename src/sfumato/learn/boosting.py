@@ -169,7 +169,7 @@ class _Boosting(PrivateEstimator):
 
 
 class GradientBoostingClassifier(PrivateClassifier, _Boosting):
-    """Boosted shapes of columns, and of pairs of columns, that say a row's class.
+    """Boosted shapes of columns, and of pairs of columns, that predict a row's class.
 
     The score is a sum of shapes: for each column a step function over its bins, for some pairs a table.
     Bins of numbers are declared, or made from a noisy histogram bought with a tenth of the price. Rounds go
@@ -227,7 +227,7 @@ class GradientBoostingClassifier(PrivateClassifier, _Boosting):
         return np.asarray(odds[:, 0] if len(self.classes_) == 2 else odds)
 
     def predict_proba(self, X: Any) -> Floats:
-        """The chance of each class, in the order of `classes_`."""
+        """The probability of each class, in the order of `classes_`."""
         chance = chances(self._scores(X), self._longest)
         if len(self.classes_) == 2:
             return np.hstack([1 - chance, chance])
@@ -243,7 +243,7 @@ GradientBoosting = GradientBoostingClassifier
 
 
 class GradientBoostingRegressor(PrivateRegressor, _Boosting):
-    """Boosted shapes of columns, and of pairs of columns, that say a number.
+    """Boosted shapes of columns, and of pairs of columns, that predict a number.
 
     As `GradientBoostingClassifier`, with squared errors. How far a residual may reach is found from a noisy
     histogram of the target: what is farther counts as that far.

@@ -49,13 +49,13 @@ class TwoClasses(PrivateClassifier):
         return np.asarray(self.classes_[second.astype(np.intp)])
 
     def predict_proba(self, X: Any) -> Floats:
-        """The chance of each class, a line a row."""
+        """The probability of each class, one line for each row."""
         second = 1 / (1 + np.exp(-np.clip(self.decision_function(X), -500, 500)))
         return np.column_stack([1 - second, second])
 
 
 class NoisyGradientDescent(TwoClasses):
-    """Gradient descent in which every step pays: the textbook's, for two classes.
+    """The textbook's gradient descent with noise in every step, for two classes.
 
     Each step goes against the sum of all rows' gradients, each of them cut to a length, with noise, divided
     by a noisy count. `LogisticRegression` is better at the same price; this one is to be read.

@@ -116,7 +116,7 @@ class LogisticRegression(Trusted, PrivateClassifier):
         return refusal
 
     def odds_ratios(self, level: float = 0.95) -> Floats:
-        """By what the odds of the second class grow for each column's 1 more, and an interval for it.
+        """The factor by which the odds of the second class grow per unit of a column, with an interval.
 
         Args:
             level: How often the interval holds the true ratio.
@@ -144,14 +144,14 @@ class LogisticRegression(Trusted, PrivateClassifier):
         return np.asarray(self.classes_[place])
 
     def predict_proba(self, X: Any) -> Floats:
-        """The chance of each class, a line a row."""
+        """The probability of each class, one line for each row."""
         margins = self.decision_function(X)
         whole = np.column_stack([np.zeros_like(margins), margins]) if margins.ndim == 1 else margins
         grown = np.exp(whole - whole.max(axis=1, keepdims=True))
         return np.asarray(grown / grown.sum(axis=1, keepdims=True))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """The logarithm of those chances."""
+        """The logarithm of those probabilities."""
         return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny)))
 
 

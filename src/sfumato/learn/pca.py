@@ -72,12 +72,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         self.n_components = n_components
 
     def transform(self, X: Any) -> Floats:
-        """Rows as their places along the components; columns are clamped to their bounds first."""
+        """Rows as coordinates along the components; columns are clamped to their bounds first."""
         own = self._coordinates(X)[:, : len(self.mean_)] * self._scales.width + self._scales.start
         return np.asarray((own - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Rows whose places along the components are these, in the columns' own scale."""
+        """Rows with these coordinates along the components, in the columns' own scale."""
         check_is_fitted(self, "design_")
         places = np.asarray(X, dtype=np.float64)
         if places.ndim != 2 or places.shape[1] != self.n_components_:

@@ -58,7 +58,7 @@ class Frequencies:
 
     @property
     def shares(self) -> Floats:
-        """The counts as parts of the people."""
+        """The counts as shares of the people."""
         return self.counts / self.people
 
     @property

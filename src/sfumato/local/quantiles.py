@@ -64,7 +64,7 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Which part of the people has a number below each edge of the grid.
+    """Which share of the people has a number below each edge of the grid.
 
     Attributes:
         edges: The edges, from lower to upper.
@@ -83,7 +83,7 @@ class Distribution:
     people: int
 
     def quantile(self, share: Rational) -> Quantile:
-        """The number that this part of the people does not exceed.
+        """The number that this share of the people does not exceed.
 
         Its interval has all cells of the grid that the intervals of the parts allow: the cell of the quantile
         is missed only if the part below it is overestimated or the part up to its end underestimated, by more

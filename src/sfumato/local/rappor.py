@@ -33,7 +33,7 @@ __all__ = ["Rappor", "examples"]
 @register
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Rappor(PackedRandomizer):
-    """Basic RAPPOR: one bit for each value of the domain, turned round once and for all, then at each report.
+    """Basic RAPPOR: one bit for each value of the domain, randomised once for good and again at each report.
 
     `permanent` turns every bit round with probability f/2 = 1/(e^(ε/2) + 1), the own one like the others; the
     device keeps the outcome and never makes another for that value. `report` may be called on it any number

@@ -33,7 +33,7 @@ _BLOCK = 1 << 15  # people at a time, so that what is drawn for them stays in th
 @register
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class BinaryResponse(SupportRandomizer):
-    """A yes or no that is turned round with probability 1/(e^ε + 1): one bit a report.
+    """A yes or no that is flipped with probability 1/(e^ε + 1): one bit a report.
 
     Attributes:
         epsilon: The price of a report: as given, or ln(truth/(1 − truth)) rounded up by less than 2**-300.
@@ -150,7 +150,7 @@ class BinaryResponse(SupportRandomizer):
 @register
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class KaryResponse(SupportRandomizer):
-    """The value with probability e^ε/(e^ε + k − 1), otherwise one of the k − 1 others, all equally likely.
+    """Reports the value with probability e^ε/(e^ε + k − 1), else one of the k − 1 others at random.
 
     The best there is for few values or a large epsilon (k < 3e^ε + 2); for many values the others drown it.
 

@@ -15,7 +15,7 @@ __all__ = ["shuffled"]
 
 
 def shuffled(randomizer: Randomizer[Any], people: int, delta: Rational) -> float:
-    """The central ε, at a given delta, of one report from each of so many people in a forgotten order.
+    """The central ε, at a given delta, of one report from each of so many people, after shuffling.
 
     Args:
         randomizer: What each of them runs, the same for all.

@@ -35,7 +35,7 @@ _MOST = 1 << 20
 @register
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class SubsetSelection(PackedRandomizer):
-    """A set of `size` values: with probability p the own one is in it; the rest are a uniform choice.
+    """Reports a set of `size` values: with probability p the own one is in it; the rest are random.
 
     The least variance there is for frequencies, as far as constants matter (Ye, Barg 2018), at ⌈d/8⌉ bytes a
     report and more work than the others for the client.

@@ -31,7 +31,7 @@ _ROUNDS = 8  # which randomizer is best hardly depends on how many people there 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What reaches a wanted accuracy.
+    """A survey that reaches a wanted accuracy.
 
     Attributes:
         epsilon: What a report costs the one who gives it.
@@ -74,7 +74,7 @@ def design(
     upper: Rational | None = None,
     confidence: Rational = 0.95,
 ) -> Survey:
-    """The least number of people for a price, or the least price for a number of people, that is this close.
+    """The least number of people for a price, or the least price for that many, that reaches an accuracy.
 
     Of the order n ≈ 1/(ε²·α²) for an ε up to about 1: half the error takes four times the people, or twice
     the price. The error is z·√(V/n) with V the variance that one report adds where that is greatest, whatever

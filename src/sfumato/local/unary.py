@@ -32,7 +32,7 @@ __all__ = ["UnaryEncoding", "examples", "law_of_bits"]
 @register
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class UnaryEncoding(PackedRandomizer):
-    """One bit for each value of the domain, packed; the own bit is 1 with probability p, others with q.
+    """Reports one bit for each value of the domain: the own bit is 1 with probability p, others with q.
 
     Symmetric: every bit is turned round with probability 1/(e^(ε/2) + 1). Optimised: the own bit is a fair
     coin, and others are 1 with probability 1/(e^ε + 1): fewer wrong ones, which matters more where most bits

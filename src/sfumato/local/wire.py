@@ -168,7 +168,7 @@ def write_reports(
     *,
     append: bool = False,
 ) -> int:
-    """Write reports to a new file, or behind those of an existing one; on any failure nothing has changed.
+    """Write reports to a new file, or append them to an existing one; on any failure nothing has changed.
 
     Args:
         path: Where to; it must not exist, unless `append` is given.

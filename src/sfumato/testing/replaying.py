@@ -73,7 +73,7 @@ class _Diverged(BaseException):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Meeting:
-    """One call in which private values met noise.
+    """One call in which noise was added to private values.
 
     Attributes:
         name: The mechanism and its verb, or the draw.

@@ -22,7 +22,7 @@ _WIDER = 1.05  # what it adds that variances are estimated
 
 
 class HazardRatio(NamedTuple):
-    """By what the hazard of one group is that of another.
+    """How many times the hazard of one group is that of another, with an interval.
 
     Attributes:
         ratio: The estimate.

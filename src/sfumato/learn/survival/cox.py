@@ -118,7 +118,7 @@ class CoxRegression(Summarised, Timed):
         self.events_ = float(learned["events"][0])
 
     def predict_risk(self, X: Any) -> Floats:
-        """By what each row's hazard differs from that of somebody at `centre_`."""
+        """How many times each row's hazard is that of somebody at `centre_`."""
         margins = (self._coordinates(X)[:, :-1] - self._middle) @ self._weights
         return np.asarray(np.exp(np.clip(margins, -_FARTHEST, _FARTHEST)))
 
@@ -137,7 +137,7 @@ class CoxRegression(Summarised, Timed):
         return np.asarray(np.exp(-np.outer(risk, hazard)))
 
     def concordance(self, X: Any, y: Any) -> float:
-        """Of pairs of which one is known to have an event before the other, how many are told apart rightly.
+        """The share of pairs, one of whom is known to have an event first, that the model orders rightly.
 
         Harrell's figure, on rows of one's own: it is about those rows as they are, and so not private. Equal
         risks count for a half; 0.5 is chance, and what is given where no pair can be compared.

@@ -279,7 +279,7 @@ class KaplanMeier(Timed):
         return logrank(self._curves)
 
     def hazard_ratio(self, group: Any, *, over: Any, level: float = 0.95) -> HazardRatio:
-        """By what a group's hazard is another's, where both are in proportion over time; free, as `logrank`.
+        """The ratio of two groups' hazards, if it is the same at all times; free, as `logrank`.
 
         Where they are not, it is about the ratio of their averages over time.
 

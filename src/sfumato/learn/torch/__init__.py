@@ -1,4 +1,4 @@
-"""Deep learning: an ordinary loop made private, at about the cost of learning (extra `torch`).
+"""Deep learning: an ordinary training loop made private (extra `torch`).
 
 ```python
 from sfumato.learn.torch import private

@@ -52,7 +52,7 @@ class CorrectedAdam(torch.optim.Optimizer):
         self._variance = 0.0
 
     def hear(self, variance: float) -> None:
-        """The variance of the noise in each number of the next gradient."""
+        """Takes the variance of the noise in each number of the next gradient."""
         self._variance = variance
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:

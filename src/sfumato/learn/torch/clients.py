@@ -53,7 +53,7 @@ def federated(
     analyst: str | None = None,
     block: int = 1,
 ) -> Federated:
-    """A run of rounds over clients: each trains on its own, and what it changed is cut and averaged.
+    """A run of rounds over clients: each trains on its own, and its change is clipped and averaged.
 
     ```python
     run = federated(model, torch.optim.SGD(model.parameters(), lr=1), clients, example=(x[0], y[0]),

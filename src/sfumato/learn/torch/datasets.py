@@ -72,7 +72,7 @@ def idx(path: Path_) -> NDArray[np.uint8]:
 
 
 def cifar10(*files: Path_) -> tuple[Tensor, Tensor]:
-    """Pictures and labels of CIFAR-10, of its binary version (`data_batch_1.bin` … or `test_batch.bin`).
+    """Pictures and labels of CIFAR-10, from its binary version (`data_batch_1.bin` … or `test_batch.bin`).
 
     Args:
         files: One or several of them; gzipped ones end in .gz. The version for Python is a pickle, which may
@@ -88,7 +88,7 @@ def cifar10(*files: Path_) -> tuple[Tensor, Tensor]:
 
 
 def cifar100(*files: Path_, coarse: bool = False) -> tuple[Tensor, Tensor]:
-    """Pictures and labels of CIFAR-100, of its binary version (`train.bin`, `test.bin`).
+    """Pictures and labels of CIFAR-100, from its binary version (`train.bin`, `test.bin`).
 
     Args:
         files: One or several of them.

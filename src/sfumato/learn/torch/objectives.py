@@ -13,7 +13,7 @@ Tensor: TypeAlias = torch.Tensor
 
 
 def cross_entropy(out: Tensor, target: Tensor) -> Tensor:
-    """Of classes, the last axis of what comes out; the mean over a record's places.
+    """The cross-entropy of classes, the last axis of the output; the mean over a record's positions.
 
     A label that is none of the classes counts for nothing: such a place has no gradient.
     """
@@ -31,11 +31,11 @@ def cross_entropy(out: Tensor, target: Tensor) -> Tensor:
 
 
 def squared_error(out: Tensor, target: Tensor) -> Tensor:
-    """Half the squared distance, summed over what a record has several of."""
+    """Half the squared distance, summed over the outputs of a record."""
     apart = (out.reshape(target.shape) - target).square() / 2
     return apart if apart.dim() == 1 else apart.flatten(1).sum(1)
 
 
 def next_token(out: Tensor, target: Tensor) -> Tensor:
-    """Of a causal language model: each place's logits against the label of the place after it."""
+    """The loss of a causal language model: logits at each position against the label at the next."""
     return cross_entropy(out[:, :-1], target[:, 1:])

@@ -23,7 +23,7 @@ _FARTHEST = 2.0**20
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """A clip that moves until so many of the gradients are below it.
+    """A clip that adapts until a given share of the gradients is below it.
 
     Attributes:
         share: Which share.

@@ -213,7 +213,7 @@ class Private:
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
-        """Who is given the noisy gradients."""
+        """The optimizer that gets the noisy gradients."""
         return self._descent.optimizer
 
     @property
@@ -233,7 +233,7 @@ class Private:
 
     @property
     def clip(self) -> float:
-        """What one record may move the next step's sum by; where it is learned, it was paid for."""
+        """How far one record may move the next step's sum; where it is learned, the price includes that."""
         return self._descent.clip
 
     def step(self) -> None:
@@ -271,7 +271,7 @@ class Private:
         return {**self._descent.state(), "taken": self.taken, "run": self._declared()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from a checkpoint. How many steps are left is the ledger's to say, not the file's.
+        """Continues from a checkpoint. The ledger, not the file, decides how many steps are left.
 
         Raises:
             LedgerMismatch: for a checkpoint of another run.

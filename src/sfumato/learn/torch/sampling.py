@@ -54,7 +54,7 @@ class Poisson:
 
     @property
     def together(self) -> int:
-        """How many steps are lost with the first of them: a step is by itself."""
+        """How many steps are lost if a process ends in one: that step alone."""
         return 1
 
     def sigma(self, epsilon: Rational, delta: Rational) -> float:
@@ -114,7 +114,7 @@ class Allocation:
 
     @property
     def together(self) -> int:
-        """How many steps are lost with the first of them: an epoch is in the memory of one process."""
+        """How many steps are lost if a process ends in one: a whole epoch, which only that process knows."""
         return self.bins
 
     def sigma(self, epsilon: Rational, delta: Rational) -> float:

@@ -22,7 +22,7 @@ from sfumato.synth._private.scores import Candidates, Scores, likely_error
 from sfumato.synth.methods.base import Learned, Told, Wanted
 from sfumato.synth.methods.independent import measured
 
-__all__ = ["Adaptive"]
+__all__ = ["Adaptive", "single_share"]
 
 _ROUNDS = 4  # as many for each column, if none is cut short
 _MEASURING = Fraction(9, 10)  # of a round; the rest chooses
@@ -30,6 +30,11 @@ _MOST_CANDIDATES = 100_000
 _SMALL = 2**18  # a model of this size is never too large, if there is room at all
 _LARGE = 2**22  # a table on the way to a marginal has no more cells
 _DRAWN = 100_000
+
+
+def single_share(columns: int) -> Fraction:
+    """Which part of the price the counts of each column by itself get, where pairs are measured too."""
+    return _MEASURING / (_ROUNDS * columns)
 
 
 class Adaptive:
@@ -95,7 +100,7 @@ class _Rounds:
         self._domain, many = cells.domain, len(cells.domain)
         listed = _candidates(wanted)
         self._price = Fraction(1, _ROUNDS * many)
-        self.spent = self._price * _MEASURING * many if listed else Fraction(1)
+        self.spent = single_share(many) * many if listed else Fraction(1)
         self.marginals = [measured(cells, meter, (place,), self.spent / many) for place in range(many)]
         self._most, keep = _spare(self._domain, wanted)
         self.fitted = self._settled(None)

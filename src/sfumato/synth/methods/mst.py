@@ -15,9 +15,14 @@ from sfumato.synth._private.scores import Candidates, if_independent, likely_mis
 from sfumato.synth.methods.base import Learned, Told, Wanted
 from sfumato.synth.methods.independent import measured
 
-__all__ = ["MST"]
+__all__ = ["MST", "single_share"]
 
 _SINGLE, _CHOOSING = Fraction(1, 3), Fraction(1, 6)
+
+
+def single_share(columns: int) -> Fraction:
+    """Which part of the price the counts of each column by itself get."""
+    return _SINGLE / columns if columns > 1 else Fraction(1)
 
 
 class MST:
@@ -53,7 +58,7 @@ class MST:
         """Measure single columns and a tree of pairs; see `Method`."""
         domain = cells.domain
         many = len(domain)
-        single = _SINGLE if many > 1 else Fraction(1)
+        single = single_share(many) * many
         marginals = [measured(cells, meter, (place,), single / many) for place in range(many)]
         told(float(single))
         zeros = wanted.zeros_with(domain, [marginal.clique for marginal in marginals])
