@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InvalidParameter
-from sfumato.lab import notebook, play, portrait, scene, scenes
+from sfumato.lab import Cell, notebook, play, portrait, scene, scenes
 from sfumato.testing import seeded
 
 NOTEBOOKS = Path(__file__).parents[2] / "docs" / "lab"
@@ -43,6 +44,7 @@ TOLD = {
     ],
     "reconstruction": [r"exact: 100\.0%", r"epsilon 1 in all.*No better than a guess"],
     "desiderata": [
+        r"minimisation is to\s+collect\s+little\s+and\s+to\s+discard",
         *(rf"{one} +no +no +no +no " for one in ("anonymisation", "swapping", "minimisation")),
         r"k-anonymity +no +no +no +partly",
         r"differential +yes +yes +yes +yes",
@@ -92,6 +94,32 @@ def _told(name, **given):
     return lines, pictures
 
 
+def _kept(name):
+    """The scene as the notebook in the docs has it, told in the same lines."""
+    cells = [
+        Cell(
+            "code" if cell["cell_type"] == "code" else "prose",
+            "".join(cell["source"]),
+            *("".join(output["text"]) for output in cell.get("outputs", ()) if "text" in output),
+            figure=any("data" in output for output in cell.get("outputs", ())) or None,
+        )
+        for cell in json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"][1:]
+    ]
+    lines: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["sfumato.lab.perform"], "perform", lambda _: iter(cells))
+        play(name, say=lines.append)
+    return "\n".join(lines)
+
+
+def _without_numbers(text):
+    """What two runs have in common: words, and where numbers are."""
+    text = re.sub(r"Picture: .*|\(A picture is drawn.*", "picture", text)
+    text = re.sub(r"^[.M]{62}$", "pixels", text, flags=re.M)
+    text = re.sub(r"^  \d, \d, (True|False), .*$", "a synthetic patient", text, flags=re.M)
+    return re.sub(r"─+|[-\d.,]*\d%?", "0", text).split()
+
+
 def test_every_scene_says_what_it_must_tell():
     assert [each.name for each in scenes()] == list(TOLD)
 
@@ -102,10 +130,21 @@ def test_a_scene_is_told_in_80_columns(name, tmp_path):
     text = "\n".join(line for line in lines if not line.startswith("Picture: "))
     assert max(map(len, text.splitlines())) <= 80
     assert len(lines) <= 90  # a minute's reading
+    kept = _kept(name)
     for pattern in TOLD[name]:
         assert re.search(pattern, text, flags=re.S), pattern
+        assert re.search(pattern, kept, flags=re.S), f"the notebook in docs/lab: {pattern}"
+    # The noise is another one, the story is the same.
+    assert _without_numbers(kept) == _without_numbers("\n".join(lines))
     assert "`" not in text
     assert all(path.stat().st_size > 5_000 for path in pictures)
+
+
+def test_another_story_is_noticed_and_another_noise_is_not():
+    told = "noise: -0.75 of 10, 12.5% [1, -2]\nIt works."
+    assert _without_numbers(told) == _without_numbers("noise: 3.5 of 1,000, 9%   [-4, 2]\nIt works.")
+    for other in ("noise: -0.75 of 10, 12.5% [1, -2]\nNo better.", "noise: -0.75 of 10 [1, -2]\nIt works."):
+        assert _without_numbers(told) != _without_numbers(other)
 
 
 @pytest.mark.parametrize("name", TOLD)

@@ -22,7 +22,7 @@ _BORN, _ZIP = datetime.date(1945, 7, 31), "02138"
 
 
 class Town(NamedTuple):
-    """Who lives there.
+    """The people of a made-up town.
 
     Attributes:
         voters: Everybody, with `name`, `birth_date`, `sex` and `zip`: a list that can be bought.
