@@ -14,6 +14,8 @@ _SERVER = ("tests/ledger/", "tests/session/test_earlier_ledger.py")
 """What needs PostgreSQL stays together: one server for the whole run."""
 _BROWSER = "tests/page/"
 """What needs a browser, likewise."""
+_NOT_QUICK = (_BROWSER, "tests/deep/test_named.py", "tests/deep/test_trainer.py")
+"""What `make quick` does not even load: a browser takes long to start, and `transformers` to import."""
 _LOAD = 0.03
 """Seconds to load a file of tests, and of all its tests that are too fast to be listed."""
 
@@ -63,12 +65,17 @@ class _Half:
         listed = root / "tests" / "durations.txt"
         known = parsed(listed.read_text()) if listed.exists() else {}
         files = [self._name(file) for file in (root / "tests").rglob("test_*.py")]
-        self.first = first_half(files, known, quick=quick)
+        self.left_out = _NOT_QUICK if quick else ()
+        self.first = first_half([file for file in files if not self._is_left_out(file)], known, quick=quick)
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
 
+    def _is_left_out(self, name: str) -> bool:
+        return name.startswith(self.left_out)
+
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         if collection_path.suffix != ".py":
             return None
-        return True if (self._name(collection_path) in self.first) != (self.half == 1) else None
+        name = self._name(collection_path)
+        return True if self._is_left_out(name) or (name in self.first) != (self.half == 1) else None

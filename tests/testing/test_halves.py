@@ -29,6 +29,14 @@ def test_fast(number):
 def test_many(number):
     _note("many")
 """
+_BUSY = """
+import time
+
+def test_busy():
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        pass
+"""
 _NOTE = """
 import os, pathlib
 
@@ -39,6 +47,7 @@ def _note(name):
 _DURATIONS = f"""
  9.00 9.0  1  tests/test_long.py::test_long
  {0.3 * QUICK} {3.6 * QUICK} 12  tests/test_some.py::test_many
+ 8.00 8.0  1  tests/test_some.py::test_gone
 """
 
 
@@ -83,10 +92,13 @@ def test_the_fast_tests_leave_out_what_takes_long(run):
 
 
 def test_durations_of_the_files_that_ran_are_written_and_others_stay(run, tmp_path):
+    with (tmp_path / "tests" / "test_some.py").open("a") as file:
+        file.write(_BUSY)
     run("--write-durations", "--deselect", "tests/test_long.py::test_long")
-    assert set(parsed((tmp_path / "tests" / "durations.txt").read_text())) == {
-        "tests/test_long.py::test_long"
-    }
+    known = parsed((tmp_path / "tests" / "durations.txt").read_text())
+    assert known["tests/test_long.py::test_long"] == Measured(9.0, 9.0, 1)
+    assert known["tests/test_some.py::test_busy"].total > QUICK
+    assert "tests/test_some.py::test_gone" not in known
 
 
 @pytest.mark.parametrize("name", ["long", "some"])
