@@ -10,7 +10,7 @@ PYTEST := sh tests/halves.sh $(BIN)/python
 TORCH := 2.13.0
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 
-.PHONY: help demo test quick stats durations bench lint style types tests lock test-matrix wheel sdist clean
+.PHONY: help demo test quick stats durations bench docs lint style types tests lock test-matrix release-check wheel sdist clean
 
 help:
 	@echo "make demo    what Sfumato does, in a minute (installs the core and its pictures only)"
@@ -18,10 +18,12 @@ help:
 	@echo "make quick   the inner loop: lint and the fast tests"
 	@echo "make stats   long statistical runs"
 	@echo "make bench   benchmarks beside other libraries, written to benchmarks/results"
+	@echo "make docs    this documentation as a site, in build/docs; works without a network once installed"
 	@echo "make lint    formatting, lint, types and import layers"
 	@echo "make lock    pin dependencies again, with hashes (needs uv)"
 	@echo "make wheel   build the wheel into dist/"
 	@echo "make sdist   build the source distribution into dist/"
+	@echo "make release-check   whether all is ready for a release: changelog, builds, the demo from the wheel; publishes nothing"
 	@echo "make durations   measure all tests: which are fast, and which process runs them, follows from it"
 	@echo "make test-matrix   the fast tests with the oldest and newest dependencies, on each Python here (needs uv)"
 
@@ -39,7 +41,7 @@ $(VENV)/core: $(VENV)/made requirements/core.txt pyproject.toml
 
 # The list names all that is needed, so its halves can be installed side by side: PySpark in the one, most others in the
 # other. PySpark has no wheel; the one that is made of it here is not compressed, since it is unpacked at once.
-$(VENV)/test: $(VENV)/made requirements/core.txt requirements/test.txt requirements/wheel.cfg pyproject.toml
+$(VENV)/test: $(VENV)/made requirements/core.txt requirements/test.txt requirements/text.txt requirements/wheel.cfg pyproject.toml
 	@echo "==> installing the core and the tools of its tests, pinned with hashes"
 	@awk '/^[a-z]/ { part = /^setuptools=/ ? "tool" : /^p[sy]/ ? "half1" : "half0" } \
 		{ print > ("$(VENV)/" part ".txt") }' requirements/test.txt
@@ -49,8 +51,15 @@ $(VENV)/test: $(VENV)/made requirements/core.txt requirements/test.txt requireme
 	$(PIP) --no-deps --require-hashes --use-pep517 --no-build-isolation -r $(VENV)/half1.txt && wait $$other
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@$(PIP) --no-deps torch==$(TORCH) || echo "==> PyTorch could not be installed: the tests of deep learning are skipped"
+	@$(PIP) --no-deps -r requirements/text.txt || echo "==> transformers could not be installed: the tests of models of text are skipped"
 	@sh tests/page/browser.sh
 	@touch $(VENV)/core $@
+
+# What the test list has, too; here without the rest of it.
+$(VENV)/docs: $(VENV)/core requirements/docs.txt
+	@echo "==> installing what builds the documentation, pinned with hashes"
+	@$(PIP) --require-hashes -r requirements/docs.txt
+	@touch $@
 
 demo: $(VENV)/core
 	@echo "==> the whole story in a minute"
@@ -92,6 +101,12 @@ bench: $(VENV)/core
 	@echo "==> benchmarks beside other libraries, in .venv-bench"
 	@PYTHON=$(PYTHON) sh benchmarks/install_peers.sh
 	@.venv-bench/bin/python -m benchmarks
+	@.venv-bench/bin/python -m benchmarks.overview
+
+docs: $(VENV)/docs
+	@echo "==> building the documentation; warnings are errors"
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs -d build/doctrees . build/docs
+	@echo "==> open build/docs/index.html in a browser; it needs no server"
 
 wheel: $(VENV)/core
 	@echo "==> building the wheel"
@@ -101,6 +116,10 @@ sdist: $(VENV)/core
 	@echo "==> building the source distribution"
 	@$(BIN)/python -m hatchling build -t sdist
 
+release-check: $(VENV)/core
+	@echo "==> is it ready for a release? nothing is published"
+	@$(BIN)/python requirements/release_check.py
+
 test-matrix:
 	@sh requirements/matrix.sh
 
@@ -108,6 +127,7 @@ lock:
 	@echo "==> pinning dependencies"
 	@$(LOCK) pyproject.toml requirements/build.in --extra plots -o requirements/core.txt
 	@$(LOCK) pyproject.toml requirements/build.in --extra test --extra lint -c requirements/core.txt -o requirements/test.txt
+	@$(LOCK) pyproject.toml requirements/build.in --extra docs -c requirements/test.txt -o requirements/docs.txt
 
 clean:
 	@rm -rf $(VENV) .venv-bench .venv-bench-local .venv-bench-limits .venv-bench-synth .venv-bench-tumult .venv-oldest-* .venv-newest-* dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
