@@ -91,4 +91,4 @@ if __name__ == "__main__":
     print(f"Sfumato {sf.__version__}: the picture stays, no single stroke can be made out.")
     for scene in (private_average, low_bits, composition, training, selection, audit):
         scene()
-    print("\nNext: the five minutes of README.md, then the guides in docs/.")
+    print("\nNext: README.md, docs/tour.md, then the guides in docs/.")

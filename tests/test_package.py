@@ -17,6 +17,7 @@ import sfumato as sf
 from tracked import tracked
 
 ROOT = Path(__file__).parent.parent
+TEXTS = {".py", ".md", ".toml", ".txt", ".in", ".sh", ".json", ".yml", ".cff", ""}
 SOURCES = sorted((ROOT / "src" / "sfumato").rglob("*.py"))
 
 
@@ -157,7 +158,7 @@ def test_tracked_text_names_no_machine_path_and_no_registry():
     pattern = re.compile(r"/(work|root|farm|home/[a-z]+)/|pypi\.org|pythonhosted|registry\.npmjs|deb\.debian")
     for name in tracked():
         path = ROOT / name
-        if path.suffix in {".py", ".md", ".toml", ".txt", ".in", ".sh", ".json", ""} and path.is_file():
+        if path.suffix in TEXTS and path.is_file():
             if path == Path(__file__):
                 continue
             assert not pattern.search(path.read_text()), name

@@ -19,7 +19,7 @@ from tracked import ROOT, tracked
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 BROUGHT = {"pandas", "polars", "triton", "markupsafe"}  # by whoever has the library; by PyTorch; by Jinja
-TOOLS = {"test", "lint"}
+TOOLS = {"test", "lint", "docs"}
 APART = {
     "spark",
     "delta",
@@ -81,7 +81,9 @@ def test_every_extra_that_is_named_exists():
             )
 
 
-@pytest.mark.parametrize(("lock", "extras"), [("core", ["plots"]), ("test", ["test", "lint"])])
+@pytest.mark.parametrize(
+    ("lock", "extras"), [("core", ["plots"]), ("test", ["test", "lint"]), ("docs", ["docs"])]
+)
 def test_what_is_pinned_is_what_is_required(lock, extras):
     text = (ROOT / "requirements" / f"{lock}.txt").read_text()
     pins: dict[str, set[str]] = {}
@@ -122,3 +124,5 @@ def test_the_wheel_holds_the_package_alone(built):
     about = {name for name in held if name.startswith(f"sfumato-{sf.__version__}.dist-info/")}
     ours = {name.removeprefix("src/") for name in tracked("--cached", "--others", "--exclude-standard")}
     assert held - about == {name for name in ours if name.startswith("sfumato/")}
+    assert "sfumato/py.typed" in held  # type checkers of others believe our annotations
+    assert "Typing :: Typed" in PROJECT["classifiers"]

@@ -26,6 +26,7 @@ _MODULES = (
     "lab learn local loss mechanisms numeric plots random synth"
 )
 _HOMES = {
+    "advice": "advise",
     "catalog": "Catalog",
     "client": "connect",
     "engines": "Csv",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         random,
         synth,
     )
+    from sfumato.advice import advise
     from sfumato.catalog import Catalog
     from sfumato.client import connect
     from sfumato.engines import Csv
@@ -173,6 +175,7 @@ __all__ = [
     "Validation",
     "__version__",
     "accounting",
+    "advise",
     "anonymity",
     "attacks",
     "audit",

@@ -161,6 +161,13 @@ def _reconstruction(size, _share, seed):
         yield attacks.reconstruction(ask, secret, queries=queries, seed=seed)
 
 
+def _isolation(size, _share, seed):
+    people = pa.table({"number": np.arange(size)})
+    for columns in (None, "number"):
+        ask = lambda who: int(who.sum())  # noqa: E731
+        yield attacks.isolation(people, ask, columns=columns, trials=20, seed=seed)
+
+
 def _tracing(size, _share, seed):
     draw = simulation(seed)
     for columns in (2, 20, 400):
@@ -223,6 +230,7 @@ ANSWERS: dict[str, Callable[[int, float, int], Iterator[Outcome]]] = {
     "differencing_totals": _differencing_totals,
     "extraction": _extraction,
     "gradient_leakage": _gradient_leakage,
+    "isolation": _isolation,
     "likelihood_ratio": _remembering(attacks.likelihood_ratio),
     "reconstruction": _reconstruction,
     "shadow": _remembering(attacks.shadow),
