@@ -129,6 +129,79 @@ def test_reads_that_skip_give_the_same(tmp_path, skipped):
     assert len(skipped) >= 3 * len(TEXTS) * len(some_days()) - 2
 
 
+SPANS = {
+    "from and to": "{c} >= {a} AND {c} <= {b}",
+    "in any order": "{c} <= {b} AND {c} >= {a}",
+    "said more often": "({c} >= {a} AND {c} >= CAST('2000-01-01' AS DATE)) AND ({c} <= {b} AND {c} <= {b})",
+    "beside a day": "{c} <= {b} AND {c} >= {a} AND {c} = {a}",
+}
+
+
+def over(text, form, first, last):
+    """A text about one day, about several instead."""
+    for column in ("t.day", "day"):
+        within = SPANS[form].format(c=column, a=spoken(first), b=spoken(last))
+        text = text.replace(f"{column} = {{}}", within)
+    return text
+
+
+def spans(seed, many):
+    draw = np.random.default_rng(seed)
+    for _ in range(many):
+        first, length = (int(draw.integers(-2, DAYS)), int(draw.integers(0, 5)))
+        yield START + datetime.timedelta(first), START + datetime.timedelta(first + length)
+
+
+@pytest.mark.parametrize("form", SPANS)
+def test_reads_of_several_days_that_skip_give_the_same(tmp_path, skipped, form):
+    texts = {
+        f"{name} {first} {last}": over(text, form, first, last)
+        for name, text in TEXTS.items()
+        for first, last in spans(len(name), 4)
+    }
+    assert wrong(written(tmp_path, ordinary()), texts, [START]) == []
+    assert len(skipped) > len(texts)
+
+
+def test_a_footer_that_lies_about_several_days_changes_nothing(tmp_path, skipped):
+    """There are enough other rows for a few days to be read by themselves."""
+    listed = [START] * 20 + [START + datetime.timedelta(days=9)] * 20
+    listed += [START + datetime.timedelta(days=20)] * 300
+    path = lying(tmp_path, rows_of(pa.array(listed, pa.date32())))
+    texts = {
+        f"{name} {form} {length}": over(text, form, START, START + datetime.timedelta(length))
+        for name, text in TEXTS.items()
+        for form in SPANS
+        for length in (1, 8, 9, 12)
+    }
+    assert wrong(path, texts, [START]) == []
+    assert skipped
+
+
+def test_days_that_are_most_of_a_table_are_read_with_the_others(tmp_path, skipped):
+    few, many = (over(TEXTS["rows"], "from and to", START, START + datetime.timedelta(n)) for n in (2, 3))
+    path = written(tmp_path, ordinary())
+    assert wrong(path, {"many": many}, [START]) == []
+    assert skipped == []
+    assert wrong(path, {"few": few}, [START]) == []
+    assert len(skipped) == 2
+
+
+def test_what_each_reader_asks_for_is_what_counts():
+    """Days are those that all readers name alike, and the fewest come first."""
+    later = START + datetime.timedelta(days=3)
+    same = over(TEXTS["units"], "from and to", START, later)
+    assert [(each.first, each.last) for each in days_of(asked(same, START))] == [(START, later)]
+    other = same.replace(spoken(later), spoken(START), 1)
+    assert days_of(asked(other, START)) == []
+    both = over(TEXTS["rows"], "beside a day", START, later)
+    assert [each.many for each in days_of(asked(both, START))] == [1, 4]
+    for open_ended in ("day >= {}", "day <= {}", "day > {} AND day < {}", "NOT (day >= {} AND day <= {})"):
+        assert days_of(asked(f"SELECT COUNT(*) AS c FROM t WHERE {open_ended}", START)) == []
+    never = over(TEXTS["rows"], "from and to", later, START)
+    assert days_of(asked(never, START)) == []
+
+
 def test_what_is_not_about_one_day_is_read_whole(tmp_path, skipped):
     assert wrong(written(tmp_path, ordinary()), WHOLE, some_days()) == []
     assert skipped == []
@@ -189,9 +262,10 @@ def test_several_files_and_files_without_the_column(tmp_path, skipped, many):
     assert skipped
 
 
-def lying(folder):
+def lying(folder, table=None):
     """A file whose footer has the days of the first row group wrong: one of its rows is of another day."""
-    table = rows_of(pa.array([START] * 20 + [START + datetime.timedelta(days=9)] * 20, pa.date32()))
+    if table is None:
+        table = rows_of(pa.array([START] * 20 + [START + datetime.timedelta(days=9)] * 20, pa.date32()))
     path = written(folder, table, compression="none", use_dictionary=False)
     first, other = ((day - datetime.date(1970, 1, 1)).days for day in (START, START + datetime.timedelta(9)))
     content = path.read_bytes()
@@ -220,14 +294,14 @@ def test_a_read_that_is_not_held_to_the_count_is_noticed(tmp_path, monkeypatch):
 
 def test_rows_that_a_wrong_condition_leaves_out_are_noticed(tmp_path, monkeypatch, skipped):
     """Planted: other conditions are put to the scan, whose statistics leave NaN out; the count tells."""
-    real = _skipping.of_one_day
+    real = _skipping.of_days
 
     def narrower(statement, day, columns):
         made = real(statement, day, columns)
         made.find(exp.CTE).this.where("x > 5", copy=False)
         return made
 
-    monkeypatch.setattr(_skipping, "of_one_day", narrower)
+    monkeypatch.setattr(_skipping, "of_days", narrower)
     path = written(tmp_path, ordinary())
     assert wrong(path, {"rows": TEXTS["rows"]}, some_days()) == []
     monkeypatch.setattr(_skipping, "_has_read", lambda result, expected: True)
@@ -310,7 +384,7 @@ def test_threads_that_read_at_once(tmp_path, skipped):
 def test_days_that_have_none_beside_them():
     for day in ("0001-01-01", "9999-12-31", "10000-01-01", "infinity", "2024-02-30"):
         assert days_of(asked(TEXTS["rows"], day)) == []
-    assert [each.day for each in days_of(asked(TEXTS["rows"], START))] == [START]
+    assert [(each.first, each.last) for each in days_of(asked(TEXTS["rows"], START))] == [(START, START)]
 
 
 def test_a_series_is_the_same_with_and_without(tmp_path, skipped, monkeypatch):
@@ -332,7 +406,8 @@ def test_a_series_is_the_same_with_and_without(tmp_path, skipped, monkeypatch):
                 series = session.stream(
                     text, start=START, horizon=DAYS, epsilon=1, delta="1e-6", max_steps=most
                 )
-                series.advance(START + datetime.timedelta(days=DAYS - 1))
+                for day in range(DAYS):
+                    series.advance(START + datetime.timedelta(days=day))
                 shown.append(series.table("steps").to_pylist())
     assert shown[:3] == shown[3:]
     assert len(skipped) == 3 * (DAYS - 1)

@@ -33,9 +33,9 @@ def test_a_unit_moves_a_series_no_further_than_is_paid_for_by_the_hundred(kind):
 _stepped, _touches = pricing.stepped, stream.touches_of
 
 
-def _step_twice(plan, place, calendar, step):
+def _step_twice(plan, place, calendar, step, many=1):
     """Each step is read for two points, a late row for both."""
-    return _stepped(plan, place, calendar, step // 2)
+    return _stepped(plan, place, calendar, step // 2, many)
 
 
 _admit, _hiding = Roster.admit, pricing.hiding

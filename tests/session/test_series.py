@@ -152,7 +152,7 @@ def test_rows_that_come_late_change_no_point_and_are_counted_in_none(tmp_path):
         assert abs(series.table("steps")["n"][3].as_py() - 20) < 10
 
 
-def test_a_point_reads_the_rows_of_its_step_alone(monkeypatch):
+def test_points_read_the_rows_of_their_steps_alone(monkeypatch):
     with session_of(rows_of(30)) as session:
         series = daily(session)
         asked = []
@@ -162,9 +162,13 @@ def test_a_point_reads_the_rows_of_its_step_alone(monkeypatch):
             "read",
             lambda questions, right: (asked.append(questions), read(questions, right))[1],
         )
-        series.advance(now=at(4))
+        for step in range(4):
+            series.advance(now=at(step + 1))
+        series.advance(now=at(9))
         days = [[key.values for key in question.keys] for (question,) in asked]
-        assert days == [[(START + timedelta(days=step),)] for step in range(4)]
+        alone, together = days[:4], days[4:]
+        assert alone == [[(START + timedelta(days=step),)] for step in range(4)]
+        assert together == [[tuple(START + timedelta(days=step) for step in range(4, 9))]]
 
 
 @pytest.mark.parametrize("unit", [sf.PrivacyUnit("user", max_rows=3, max_groups=3), sf.PrivacyUnit.row()])

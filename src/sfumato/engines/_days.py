@@ -1,4 +1,4 @@
-"""Statements about one day: which day that is, and the same statement over the rows of that day alone."""
+"""Statements about some days: which days these are, and the same statement over the rows of those alone."""
 
 from __future__ import annotations
 
@@ -10,35 +10,44 @@ from sqlglot import exp
 from sfumato._dataclasses import dataclass
 from sfumato.engines.trees import copied, nodes_of
 
-__all__ = ["READ", "Day", "counts_of_days", "days_of", "of_one_day"]
+__all__ = ["READ", "Days", "counts_of_days", "days_of", "of_days"]
 
 READ = "sfumato read"
-"""The column in which `of_one_day` says how many rows it read."""
+"""The column in which `of_days` says how many rows it read."""
 
-_ROWS = "sfumato day"
+_ROWS = "sfumato days"
 _ONE = datetime.timedelta(days=1)
+_NEVER = datetime.date.min
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
-    """A condition that every reader of a table in a statement has: a column is one day.
+class Days:
+    """A condition that every reader of a table in a statement has: a column is one of some days.
 
     Attributes:
         table: The table's name in lower case.
         column: The column.
-        day: The day.
+        first: The first of the days.
+        last: The last of them.
     """
 
     table: str
     column: str
-    day: datetime.date
+    first: datetime.date
+    last: datetime.date
+
+    @property
+    def many(self) -> int:
+        """How many days."""
+        return (self.last - self.first).days + 1
 
 
-def days_of(statement: exp.Expr) -> list[Day]:
+def days_of(statement: exp.Expr) -> list[Days]:
     """The days that a statement over one table is about: rows of other days do not change its result.
 
-    Wherever the table is read, that is by a SELECT of it alone whose condition asks for the day among other
-    things: rows for which it is not true are not in that SELECT, whatever the rest says.
+    Wherever the table is read, that is by a SELECT of it alone whose condition asks for the days among other
+    things: rows for which it is not true are not in that SELECT, whatever the rest says. What names the
+    fewest days comes first.
     """
     if not isinstance(statement, exp.Select) or statement.args.get("order") or statement.args.get("limit"):
         return []
@@ -53,7 +62,8 @@ def days_of(statement: exp.Expr) -> list[Day]:
     name = tables[0].name.lower()
     if name == _ROWS:
         return []
-    return [Day(name, column, day) for column, day in sorted(set.intersection(*asked))]
+    found = [Days(name, *each) for each in sorted(set.intersection(*asked))]
+    return sorted(found, key=lambda days: days.many)
 
 
 def _reads(query: exp.Select) -> exp.Table | None:
@@ -71,18 +81,27 @@ def _is_plain(reader: exp.Select) -> bool:
     return not nested and not stars
 
 
-def _asked(reader: exp.Select) -> Iterator[tuple[str, datetime.date]]:
-    """The columns that the condition of a SELECT says are one day."""
+def _asked(reader: exp.Select) -> Iterator[tuple[str, datetime.date, datetime.date]]:
+    """The columns that the condition of a SELECT says are some days, with the first and the last of these."""
     where = reader.args.get("where")
     waiting = [] if where is None else [where.this]
+    first: dict[str, datetime.date] = {}
+    last: dict[str, datetime.date] = {}
     while waiting:
         term = waiting.pop()
         if isinstance(term, exp.And | exp.Paren):
             waiting += [part for part in term.args.values() if isinstance(part, exp.Expr)]
-        elif isinstance(term, exp.EQ) and isinstance(term.this, exp.Column):
-            day = _day(term.expression)
-            if day is not None:
-                yield term.this.name, day
+        elif isinstance(term, exp.EQ | exp.GTE | exp.LTE) and isinstance(term.this, exp.Column):
+            name, day = term.this.name, _day(term.expression)
+            if day is None:
+                continue
+            if isinstance(term, exp.EQ):
+                yield name, day, day
+            elif isinstance(term, exp.GTE):
+                first[name] = max(day, first.get(name, day))
+            else:
+                last[name] = min(day, last.get(name, day))
+    yield from ((name, day, last[name]) for name, day in first.items() if day <= last.get(name, _NEVER))
 
 
 def _day(value: exp.Expr) -> datetime.date | None:
@@ -98,7 +117,7 @@ def _day(value: exp.Expr) -> datetime.date | None:
     return day if datetime.date.min < day < datetime.date.max else None
 
 
-def counts_of_days(asked: Day) -> exp.Select:
+def counts_of_days(asked: Days) -> exp.Select:
     """How many rows of a table each day has, as `d` and `n`, read whole."""
     column = _column(asked.column)
     return exp.Select(
@@ -108,8 +127,8 @@ def counts_of_days(asked: Day) -> exp.Select:
     )
 
 
-def of_one_day(statement: exp.Expr, asked: Day, columns: Collection[str]) -> exp.Select:
-    """The same statement over rows of the day, which are read first; how many these are is in `READ`.
+def of_days(statement: exp.Expr, asked: Days, columns: Collection[str]) -> exp.Select:
+    """The same statement over rows of the days, which are read first; how many these are is in `READ`.
 
     The condition by which they are read is the only one there: an engine that skips parts of files by it
     knows of no other. It asks for what lies between two days, so that no index of single values is used.
@@ -127,8 +146,8 @@ def of_one_day(statement: exp.Expr, asked: Day, columns: Collection[str]) -> exp
     }
     column = _column(asked.column)
     between = exp.And(
-        this=exp.GT(this=column, expression=_constant(asked.day - _ONE)),
-        expression=exp.LT(this=column.copy(), expression=_constant(asked.day + _ONE)),
+        this=exp.GT(this=column, expression=_constant(asked.first - _ONE)),
+        expression=exp.LT(this=column.copy(), expression=_constant(asked.last + _ONE)),
     )
     rows = exp.Select(
         expressions=[_column(name) for name in names],

@@ -1,4 +1,4 @@
-"""Reads of one day that skip parts of files in which it is not, and notice where a row was skipped."""
+"""Reads of some days that skip parts of files without them, and notice where a row was skipped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from sqlglot import exp
 
 from sfumato._dataclasses import dataclass
-from sfumato.engines._days import READ, Day, counts_of_days, of_one_day
+from sfumato.engines._days import READ, Days, counts_of_days, of_days
 from sfumato.engines._tables import Table
 from sfumato.engines.sources import Stamp, are_settled
 from sfumato.errors import Cancelled, EngineFailed
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Skipping"]
 
 _MOST = 100_000  # days of a table whose rows are counted
+_PART = 4  # several days that have more than this part of all rows are read with the others
 _EPOCH = datetime.date(1970, 1, 1)
 
 Fetch: TypeAlias = "Callable[[exp.Expression], pa.Table]"
@@ -43,19 +44,19 @@ class _Known:
 
 
 class Skipping:
-    """Reads of single days of tables in Parquet files.
+    """Reads of some days of tables in Parquet files.
 
     The first read in a state of the files is a whole one. The second counts the rows of all days, reading the
-    whole column. From then on a read of a day skips row groups that cannot have it by the footers of files,
-    and says how many rows it has read.
+    whole column. From then on a read of some days skips row groups that cannot have them by the footers of
+    files, and says how many rows it has read.
 
     Privacy:
         Claim: what a read gives is what the whole read of the same files gives. Rows that are read are some
-        of those of the day, since the condition is tested on each of them; if they are as many as the day
-        has by the count of all rows, they are all of them. Otherwise (a footer was wrong) there is no result,
-        and the statement is read whole. So footers decide how long a read takes and nothing else. What is
-        counted stays in memory. Files that were written since, or just now, have another state, or none that
-        is remembered (`sources.are_settled`).
+        of those of the days, since the condition is tested on each of them; if they are as many as the days
+        have by the count of all rows, they are all of them. Otherwise a footer was wrong: there is no result,
+        and the statement is read whole. So footers and counts decide how long a read takes, and nothing else.
+        What is counted stays in memory. Files that were written since, or just now, have another state, or
+        none that is remembered (`sources.are_settled`).
     """
 
     def __init__(self, whole: Fetch, skipping: Callable[[], tuple[Fetch, Callable[[], None]]]) -> None:
@@ -71,8 +72,8 @@ class Skipping:
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], _Known] = {}
 
-    def fetch(self, statement: exp.Expression, asked: Day, table: Table) -> pa.Table | None:
-        """The result of a statement about one day; None: it has to be read whole.
+    def fetch(self, statement: exp.Expression, asked: Days, table: Table) -> pa.Table | None:
+        """The result of a statement about some days; None: it has to be read whole.
 
         Raises:
             Cancelled: on Ctrl-C.
@@ -81,8 +82,10 @@ class Skipping:
         counts = self._counts(asked, table, state)
         if counts is None:
             return None
-        result = self._read(of_one_day(statement, asked, table.shown))
-        expected = counts.get((asked.day - _EPOCH).days, 0)
+        expected = _within(counts, asked)
+        if expected is None:
+            return None
+        result = self._read(of_days(statement, asked, table.shown))
         if result is None or not _has_read(result, expected) or table.stamps() != state:
             self._note(asked, _Known(state, trusted=False))
             return None
@@ -95,11 +98,11 @@ class Skipping:
         if made is not None:
             made[1]()
 
-    def _note(self, asked: Day, known: _Known) -> None:
+    def _note(self, asked: Days, known: _Known) -> None:
         with self._lock:
             self._known[asked.table, asked.column] = known
 
-    def _counts(self, asked: Day, table: Table, state: tuple[Stamp, ...]) -> dict[int, int] | None:
+    def _counts(self, asked: Days, table: Table, state: tuple[Stamp, ...]) -> dict[int, int] | None:
         """How many rows each day has, where that is known or worth knowing."""
         with self._lock:
             known = self._known.get((asked.table, asked.column))
@@ -138,6 +141,15 @@ def _by_day(answer: pa.Table | None) -> dict[int, int] | None:
     held = answer.filter(answer["d"].is_valid())
     days = held["d"].cast("int32").to_pylist()
     return dict(zip(days, held["n"].to_pylist(), strict=True))
+
+
+def _within(counts: dict[int, int], asked: Days) -> int | None:
+    """How many rows some days have; None where these are so many that all rows are read as quickly."""
+    first, last = ((day - _EPOCH).days for day in (asked.first, asked.last))
+    if first == last:
+        return counts.get(first, 0)
+    held = sum(many for day, many in counts.items() if first <= day <= last)
+    return held if held * _PART <= sum(counts.values()) else None
 
 
 def _has_read(result: pa.Table, expected: int) -> bool:

@@ -76,7 +76,7 @@ zone maps, dictionaries, minima of a join), which belong to all rows together an
 NaN out of them. Whether one row passes a filter, or is clamped, would then depend on the values of others.
 """
 _SKIPPING = frozenset({"filter_pushdown"})
-"""What is on besides in the instance for reads of single days, which are held to the count of all rows."""
+"""What is on besides in the instance for reads of some days, which are held to the count of all rows."""
 _SIZE = re.compile(r"[1-9][0-9]{0,8}(\.[0-9]{1,3})?\s?([KMGT]i?B)")
 _COPIES = (
     "ignore",
@@ -106,8 +106,8 @@ class DuckDB(ShowsPublic):
         off but for the listed files, configuration locked, extensions and replacement scans off), and the
         check of each statement in `_door`, which does not rely on it.
         What a row contributes to an answer is decided by that row: no optimiser that reads statistics of
-        columns is on, and a read during which a file changes gives no answer. Reads of single days may skip
-        parts of Parquet files, and give an answer only if no row of the day was skipped (`_skipping`).
+        columns is on, and a read during which a file changes gives no answer. Reads of some days may skip
+        parts of Parquet files, and give an answer only if no row of those days was skipped (`_skipping`).
     """
 
     schemes: frozenset[str] = frozenset()
@@ -237,22 +237,22 @@ class DuckDB(ShowsPublic):
         ):
             raise EngineFailed(_STRANGE)
         self._check_open()
-        found = None if guard is not None else self._of_a_day(statement)
+        found = None if guard is not None else self._of_days(statement)
         return self._fetch(statement, guard) if found is None else found
 
-    def _of_a_day(self, statement: exp.Expression) -> pa.Table | None:
-        """The result of a statement about one day, where parts of files can be skipped for it; else None.
+    def _of_days(self, statement: exp.Expression) -> pa.Table | None:
+        """The result of a statement about some days, where parts of files can be skipped for it; else None.
 
         Not where memory is limited: a second instance would have a limit of its own.
         """
         asked = days_of(statement) if self.memory is None else []
         with self._lock:
             table, days = self._tables.get(asked[0].table) if asked else None, self._days
-        day = next((each for each in asked if table is not None and each.column in table.dates), None)
-        return None if table is None or day is None else days.fetch(statement, day, table)
+        some = next((each for each in asked if table is not None and each.column in table.dates), None)
+        return None if table is None or some is None else days.fetch(statement, some, table)
 
     def _skipping(self) -> Skipping:
-        """What reads single days of the tables that are attached now, in an instance of its own."""
+        """What reads some days of the tables that are attached now, in an instance of its own."""
 
         def made() -> tuple[Callable[[exp.Expression], pa.Table], Callable[[], None]]:
             other = DuckDB(threads=self.threads, timeout=self.timeout)

@@ -65,15 +65,22 @@ class SeriesOf:
         return bytes.fromhex(self._journal.chain.seal(_PURPOSE, f"{row.number} {row.mac.hex()}"))
 
     def right(
-        self, receipt: Receipt, point: int, reads: Iterable[str], *, known: Dataset | None = None
+        self,
+        receipt: Receipt,
+        point: int,
+        reads: Iterable[str],
+        *,
+        known: Dataset | None = None,
+        many: int = 1,
     ) -> Right:
-        """The right to read for the next point.
+        """The right to read for the next point, or for several that come next.
 
         Args:
             receipt: Of the debit that paid for the series.
-            point: Which point.
+            point: Which point; the first of several.
             reads: The fingerprints of what it lets this process read, once each.
             known: The dataset as the reader's session has it; None: whatever is on record will do.
+            many: How many points it is for.
 
         Raises:
             AccessDenied: if the budget is closed or the analyst revoked.
@@ -86,7 +93,10 @@ class SeriesOf:
             account.refuse_closed(row.analyst)
             if known is not None:
                 account.refuse_stale(known)
-            _refuse(row, point, _length(book, row))
+            length = _length(book, row)
+            _refuse(row, point, length)
+            if point + many > horizon_of(row):
+                raise _ended(row)
         return granted(Receipt.of(row), reads)
 
     def record(self, right: Right, point: int, payload: bytes) -> None:
@@ -181,12 +191,16 @@ def _length(book: Book, debit: Row) -> int:
 
 def _refuse(debit: Row, point: int, length: int) -> None:
     if length >= horizon_of(debit):
-        raise BudgetExceeded(
-            f"The series ends here: all {horizon_of(debit)} points that were paid for are on record. Begin "
-            "another one for what comes after."
-        )
+        raise _ended(debit)
     if point != length:
         raise LedgerMismatch(f"Point {length} of the series is next, not {point}: open it again.")
+
+
+def _ended(debit: Row) -> BudgetExceeded:
+    return BudgetExceeded(
+        f"The series ends here: {horizon_of(debit)} points were paid for, and none beyond them. Begin "
+        "another one for what comes after."
+    )
 
 
 def _edited(number: int) -> LedgerTampered:

@@ -30,15 +30,19 @@ from sfumato.session.series.finding import Finding
 from sfumato.session.series.roster import hiding
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from sfumato.plan.expressions.tree import Expression
     from sfumato.plan.prices.plan import Plan
     from sfumato.plan.prices.quoting import Quote
+    from sfumato.plan.questions.nodes import Measured
     from sfumato.schema import Kind, PrivacyUnit, Windows
     from sfumato.session.session import Session
 
 __all__ = [
     "Of",
     "Pricing",
+    "Together",
     "calendar_in",
     "choice_of",
     "stepped",
@@ -79,25 +83,39 @@ def time_key(plan: Plan) -> int:
     )
 
 
-def stepped(plan: Plan, place: int, calendar: Calendar, step: int) -> Plan:
-    """The question about one step: its rows are those whose time is that of the step, by the statement.
+def stepped(plan: Plan, place: int, calendar: Calendar, step: int, many: int = 1) -> Plan:
+    """The question about one step, or about each of several: its rows are theirs, by the statement.
+
+    Args:
+        plan: The question as it was asked.
+        place: Which of its keys is time.
+        calendar: The steps.
+        step: The first step that it is about.
+        many: About how many, one after the other.
 
     Raises:
         QueryRefused: for several levels of groups.
     """
     node = plan.report.child
-    keys = tuple(
-        Key(key.expression, (calendar.value(step),)) if at == place else key
-        for at, key in enumerate(node.keys)
-    )
+    values = tuple(calendar.value(at) for at in range(step, step + many))
+    keys = tuple(Key(key.expression, values) if at == place else key for at, key in enumerate(node.keys))
     if node.combinations is not None or node.levels:
         raise QueryRefused("A series has one level of groups.", "Leave ROLLUP, CUBE and listed pairs out.")
     # Said twice: a condition leaves the rows of other steps out before they are put into groups.
-    within = call("equal", node.keys[place].expression, literal(calendar.value(step)))
+    time, (first, last) = node.keys[place].expression, (literal(values[0]), literal(values[-1]))
+    if many == 1:
+        within = call("equal", time, first)
+    else:
+        within = call("and", call("greater_equal", time, first), call("less_equal", time, last))
     if node.predicate is not None:
         within = call("and", node.predicate, within)
     # Groups that are not public are found in some step, and their units are counted in later ones, too.
     return plan.asking(keys=keys, child=Where(node.source, within), counted=True)
+
+
+def reads_rows_alone(plan: Plan) -> bool:
+    """Whether no row has a say in what another one counts: rows are units, so that no limits hold them."""
+    return plan.rows.unit.is_row
 
 
 def steps_of(
@@ -163,6 +181,31 @@ def windows_met(session: Session, plan: Plan, place: int, calendar: Calendar, ho
     if table.schema[str(unit.time)].kind == "date":
         begin, end = begin // DAY, end // DAY
     return windows_between(each, table, begin, end - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """One question about several steps.
+
+    Attributes:
+        question: The question.
+        place: Which of its keys is time.
+        shape: How many values each key has.
+    """
+
+    question: Measured
+    place: int
+    shape: tuple[int, ...]
+
+    @property
+    def many(self) -> int:
+        """How many steps."""
+        return self.shape[self.place]
+
+    def steps(self, columns: Sequence[NDArray[Any]]) -> list[list[NDArray[Any]]]:
+        """What was read for each measurement, step by step, as the question about one step has it."""
+        apart = [np.moveaxis(column.reshape(self.shape), self.place, 0) for column in columns]
+        return [[column[step].ravel() for column in apart] for step in range(self.many)]
 
 
 @dataclass(frozen=True)
@@ -284,6 +327,23 @@ class Pricing:
     def step_plan(self, step: int) -> Plan:
         """The question about one step."""
         return stepped(self.plan, self.place, self.calendar, step)
+
+    def together(self, step: int, many: int) -> Together | None:
+        """One question about each of several steps; None where steps have to be asked one by one.
+
+        Privacy:
+            Claim: what it gives for a step are the integers that `step_plan` gives. Rows are units here, so
+            that nothing holds one row within limits because of another one; each is in the group of its own
+            step; and what is measured is the same as in each step by itself.
+        """
+        if many < 2 or self.finding is not None or not reads_rows_alone(self.plan):
+            return None
+        (question,) = stepped(self.plan, self.place, self.calendar, step, many).recipe.questions
+        (first,) = self.step_plan(step).recipe.questions
+        if question.measurements != first.measurements or question.bounding != first.bounding:
+            return None
+        at = self.quote.recipe.key_order[self.place]
+        return Together(question, at, tuple(len(key.values or ()) for key in question.keys))
 
     def weights(self, step: int, of: Of, length: int | None) -> np.ndarray:
         """What each step up to one counts in a total."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerUnusable, QueryRefused
 from sfumato.ledger import Memo
 from sfumato.numeric.exact import Rational, as_integer, read_fraction
+from sfumato.plan.prices.bundle import fingerprint_of
 from sfumato.session.series.calendar import Value, refuse_zone
-from sfumato.session.series.points import Courses
+from sfumato.session.series.points import Courses, Point
 from sfumato.session.series.pricing import (
     Of,
     Pricing,
@@ -30,13 +31,15 @@ from sfumato.session.states import state_of
 from sfumato.session.vault import units_fingerprint
 
 if TYPE_CHECKING:
-    from sfumato.ledger import Receipt
+    from sfumato.ledger import Dataset, Receipt, Right
     from sfumato.plan.prices.quoting import Quote
     from sfumato.schema import Windows
     from sfumato.session.query import Query
     from sfumato.session.session import Session
 
 __all__ = ["Stream", "opened"]
+
+_CELLS = 20_000  # numbers of each measurement that one statement reads at once, of all its steps
 
 
 def opened(
@@ -193,8 +196,9 @@ class Stream(Published):
     def advance(self, to: Value | str | None = None, *, now: datetime.datetime | None = None) -> int:
         """Publish the points of all steps that are over, and say how many those were.
 
-        The first time, the whole series is paid for before anything is read. Each point reads the rows of its
-        step alone.
+        The first time, the whole series is paid for before anything is read. Each point counts the rows of
+        its step alone. Where rows are units and groups are public, steps that are due together are read
+        together: a year that is caught up on is one read, and gives what its days give one by one.
 
         Args:
             to: Go no further than this step, which must be over.
@@ -203,7 +207,7 @@ class Stream(Published):
         Raises:
             InvalidParameter: for a step that is still open, or a clock that went back; nothing was spent.
             BudgetExceeded: if the series does not fit, or has all its points; nothing was spent.
-            EngineFailed: if a read fails: the points before it are on record, and it is read again next time.
+            EngineFailed: if a read fails: the points before it are on record, and others are read next time.
         """
         self._session._check_open()
         due = self._due(to, now)
@@ -304,7 +308,7 @@ class Stream(Published):
 
     def _take(self, due: int) -> None:
         assert self.receipt is not None
-        series, vault = self._session.ledger.series, self._session.vault
+        series = self._session.ledger.series
         known = self._session.dataset_of(self.pricing.plan.report)
         if self._courses is None or self._courses.next != len(self._points):
             self._courses = Courses(
@@ -314,23 +318,51 @@ class Stream(Published):
                 self.pricing.finding,
                 self.pricing.most,
             )
-        for step in range(len(self._points), due):
-            plan = self.pricing.step_plan(step)
-            (question,) = plan.recipe.questions
-            roster = self._courses.roster
-            reads = question.fingerprint if roster is None else units_fingerprint(question)
-            right = series.right(self.receipt, step, (reads,), known=known)
-            try:
-                if roster is None:
-                    reading = vault.read((question,), right)
-                else:
-                    reading = vault.of_some_units(question, right, roster.admit)
-                if self.pricing.finding is None:
-                    point = self._courses.release(reading.columns)
-                else:
-                    point = self._courses.release_found(reading)
-                series.record(right, step, point.to_bytes())
-            except BaseException:
-                self._courses = None  # it may be a point ahead of the record
-                raise
-            self._record.append(point)
+        try:
+            while len(self._points) < due:
+                step = len(self._points)
+                if not self._take_together(step, due - step, known):
+                    self._take_one(step, known)
+        except BaseException:
+            self._courses = None  # it may be a point ahead of the record
+            raise
+
+    def _take_together(self, step: int, many: int, known: Dataset) -> bool:
+        """The points of the next steps, read by one statement; False: steps are read one by one."""
+        assert self.receipt is not None
+        assert self._courses is not None
+        groups = len(self.pricing.quote.measured.combinations)
+        together = self.pricing.together(step, min(many, _CELLS // max(groups, 1)))
+        if together is None:
+            return False
+        questions = (together.question,)
+        right = self._session.ledger.series.right(
+            self.receipt, step, (fingerprint_of(questions),), known=known, many=together.many
+        )
+        read = self._session.vault.read(questions, right)
+        for exact in together.steps(read.columns):
+            self._keep(right, self._courses.release(exact))
+        return True
+
+    def _take_one(self, step: int, known: Dataset) -> None:
+        """The point of the next step."""
+        assert self.receipt is not None
+        assert self._courses is not None
+        vault, courses = self._session.vault, self._courses
+        (question,) = self.pricing.step_plan(step).recipe.questions
+        roster = courses.roster
+        reads = question.fingerprint if roster is None else units_fingerprint(question)
+        right = self._session.ledger.series.right(self.receipt, step, (reads,), known=known)
+        if roster is None:
+            reading = vault.read((question,), right)
+        else:
+            reading = vault.of_some_units(question, right, roster.admit)
+        if self.pricing.finding is None:
+            self._keep(right, courses.release(reading.columns))
+        else:
+            self._keep(right, courses.release_found(reading))
+
+    def _keep(self, right: Right, point: Point) -> None:
+        """Records the next point; from then on it may be shown."""
+        self._session.ledger.series.record(right, len(self._points), point.to_bytes())
+        self._record.append(point)
