@@ -181,7 +181,8 @@ every = "week"
 start = 2024-01-01
 epsilon = 0.25
 """
-    clinic.lists(weekly.replace("weekly", "a") + weekly.replace("weekly", "b"))
+    other = weekly.replace("AND day < $to", "AND day < $to AND amount > 3")
+    clinic.lists(weekly.replace("weekly", "a") + other.replace("weekly", "b"))
     told = json.loads(clinic.publish("2024-01-08", "--json"))
     assert [release["enough_for"]["windows"] for release in told["releases"]] == [5, 5]
     cheap = weekly.replace("0.25", "0.0001").replace("weekly", "c")

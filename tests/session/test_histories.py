@@ -73,6 +73,11 @@ MUTANTS = {
         "moves by",
         [(sources, "window_of", lambda *_: Column("arrived"))],
     ),
+    "the one row of a unit is taken for a row": (
+        "people on their latest day",
+        "steps, claimed are 1",
+        [(stream, "steps_of", lambda *_: 1)],
+    ),
     "selection paid for one step of a week": (
         "found by weeks",
         "pairs, claimed are 2",

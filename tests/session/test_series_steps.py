@@ -244,3 +244,30 @@ def test_a_point_that_was_not_recorded_is_read_again_as_if_it_never_was(monkeypa
             assert len(series) == 1
         assert series.advance(now=at(8)) == 7
         assert steps(series) == [1, 2, 2, 1, 0, 0, 0, 0]
+
+
+_BY_DAY = "SELECT day, COUNT(*) AS n FROM (SELECT {0}, %s AS day FROM visits GROUP BY {0}) AS v GROUP BY day"
+MADE = {
+    "latest": _BY_DAY % "MAX(day)",
+    "first": _BY_DAY % "MIN(day)",
+    "months": "SELECT DATE_TRUNC('month', day) AS m, COUNT(*) AS n FROM (SELECT {0}, MAX(day) AS day FROM "
+    "visits WHERE amount > 1 GROUP BY {0}) AS v GROUP BY m",
+    "how often": "SELECT many, COUNT(*) AS n FROM (SELECT {0}, COUNT(*) AS many FROM visits GROUP BY {0}) "
+    "AS v WHERE many < 50 GROUP BY many",
+}
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "exchange"])
+@pytest.mark.parametrize("made", MADE)
+def test_the_one_row_that_is_made_of_all_rows_of_a_unit_can_be_in_every_step(made, adjacency):
+    """More rows come, and it is in another step: a person who comes every day is in all of them."""
+    unit = sf.PrivacyUnit("user", max_rows=2, max_groups=2, adjacency=adjacency)
+    text = MADE[made].format('"user"')
+    with session_of([(1, 0, "a")], unit=unit) as session:
+        start = 0 if made == "how often" else START
+        series = session.stream(text, start=start, horizon=8, epsilon=1, delta="1e-6")
+        assert series.pricing.choice.plan.touches == 8
+        assert "user" in str(series)
+        assert "in up to 8 steps" in " ".join(str(series).split())
+        with pytest.raises(InvalidParameter, match="one row of all rows of each user"):
+            session.stream(text, start=start, horizon=8, epsilon=1, delta="1e-6", max_steps=2)

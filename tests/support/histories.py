@@ -49,6 +49,7 @@ class Kind:
         by: The key of time in SQL; from `every` where it is empty.
         found: Whether the shops are not public.
         most: In how many steps a unit counts; None: in all that it has rows in.
+        of: What is read instead of the visits: a question with one row for each unit.
     """
 
     unit: sf.PrivacyUnit
@@ -57,10 +58,15 @@ class Kind:
     by: str = ""
     found: bool = False
     most: int | None = None
+    of: str = ""
 
     @property
     def text(self) -> str:
         key = self.by or ("day" if self.every == "day" else f"DATE_TRUNC('{self.every}', day)")
+        if self.of:
+            kept = "LEAST(GREATEST(amount, 0), 10)"
+            numbers = f"COUNT(*) AS n, SUM({kept}) AS total, AVG({kept}) AS mean"
+            return f"SELECT {key} AS step, {numbers} FROM ({self.of}) AS v GROUP BY step"
         return (
             f"SELECT {key} AS step, shop, COUNT(*) AS n, SUM(amount) AS total, AVG(amount) AS mean "
             "FROM visits GROUP BY step, shop"
@@ -77,6 +83,9 @@ def _user(window: str | int | None = None, adjacency: str = "add-remove", **more
     time = None if window is None else "day"
     return sf.PrivacyUnit("user", adjacency=adjacency, window=window, time=time, **limits)
 
+
+_LATEST = 'SELECT "user", MAX(day) AS day, MAX(amount) AS amount FROM visits GROUP BY "user"'
+_FIRST = 'SELECT "user", MIN(day) AS day, SUM(amount) AS amount FROM visits WHERE amount > 0 GROUP BY "user"'
 
 KINDS = {
     "rows": Kind(sf.PrivacyUnit.row(), horizon=8),
@@ -95,6 +104,9 @@ KINDS = {
     "people in 1 step": Kind(_user(max_rows=1, max_groups=1), horizon=6, most=1),
     "people in 2 steps, exchanged": Kind(_user(adjacency="exchange"), horizon=6, most=2),
     "weeks by days, in 3 steps": Kind(_user("week"), horizon=8, most=3),
+    "people on their latest day": Kind(_user(), horizon=6, of=_LATEST),
+    "people on their latest day, exchanged": Kind(_user(adjacency="exchange"), horizon=6, of=_LATEST),
+    "people in the week of their first day": Kind(_user(), "week", 4, of=_FIRST),
     "found by rows": Kind(sf.PrivacyUnit.row(), horizon=8, found=True),
     "found by rows, exchanged": Kind(sf.PrivacyUnit.row(adjacency="exchange"), horizon=8, found=True),
     "found by people": Kind(_user(), horizon=5, found=True),
@@ -151,9 +163,21 @@ def _states(draw: random.Random, kind: Kind, count: int) -> list[Rows]:
     return states
 
 
-def _unit_states(draw: random.Random, kind: Kind, count: int, user: int) -> list[Rows]:
+def _made_states(draw: random.Random, kind: Kind, stops: Sequence[int], user: int) -> list[Rows]:
+    """The rows of one unit in each state, mostly all on a day of the steps that are read next."""
+    long, states = {"day": 1, "week": 7}[kind.every], []
+    for begin, end in zip([0, *stops], stops, strict=False):
+        days = [START + datetime.timedelta(days=draw.randrange(begin, end) * long) for _ in range(2)]
+        rows = [_row(draw, kind, user, day) | {"amount": 9} for day in days[: draw.choice([1, 1, 1, 2])]]
+        states.append([] if draw.random() < 0.1 else rows)
+    return states
+
+
+def _unit_states(draw: random.Random, kind: Kind, stops: Sequence[int], user: int) -> list[Rows]:
     """The rows of one unit in each state: any number, any of them gone or changed in another."""
-    unit = kind.unit
+    if kind.of:
+        return _made_states(draw, kind, stops, user)
+    unit, count = kind.unit, len(stops)
     if unit.is_row:
         row = _row(draw, kind, user, START + datetime.timedelta(days=draw.randrange(kind.horizon)))
         row["amount"] = draw.choice([0, 10])
@@ -319,10 +343,10 @@ def examine(name: str, seed: int | str, histories: int) -> Found:
         count = draw.choice([1, 2, 3])
         stops = [*sorted(draw.sample(range(1, kind.horizon), count - 1)), kind.horizon]
         rest = _states(draw, kind, count)
-        first = _unit_states(draw, kind, count, NOBODY)
+        first = _unit_states(draw, kind, stops, NOBODY)
         second: list[Rows] = [[] for _ in first]
         if kind.unit.adjacency == "exchange":
-            second = _unit_states(draw, kind, count, NOBODY + 1)
+            second = _unit_states(draw, kind, stops, NOBODY + 1)
             if kind.unit.is_row:  # one row for one row, as long as they are there
                 second = [both[: len(mine)] or [] for both, mine in zip(second, first, strict=True)]
                 first = [mine[: len(both)] for both, mine in zip(second, first, strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import heapq
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -55,21 +56,30 @@ def outlooks(entries: Sequence[Entry], forecasts: Mapping[str, Forecast]) -> dic
     for dataset, due in forecasts.items():
         own = [entry for entry in entries if entry.dataset == dataset]
         most = _MOST if own[0].paid_in(0) is None else _FEW
-        coming = list(islice(heapq.merge(*map(_named, own), key=lambda each: each[0]), most))
+        once = {_bought(entry): entry for entry in reversed(own)}  # what is the same is paid by one of them
+        coming = list(islice(heapq.merge(*map(_named, once.values()), key=lambda each: each[0]), most))
         fits = _fitting(due, [asked for _, _, asked in coming])
-        counted = Counter(name for _, name, _ in coming[:fits])
+        counted = Counter(what for _, what, _ in coming[:fits])
         for entry in own:
             name, every = entry.wanted.name, entry.calendar.every
             if entry.wanted.kind == "series":
                 found[name] = Outlook(entry.wanted.horizon - entry.over, True, False, every)
             else:
-                found[name] = Outlook(counted[name], False, fits == len(coming), every)
+                found[name] = Outlook(counted[_bought(entry)], False, fits == len(coming), every)
     return found
 
 
 def _named(entry: Entry) -> Iterator[tuple[datetime.datetime, str, Asked]]:
     for moment, asked in entry.coming():
-        yield moment, entry.wanted.name, asked
+        yield moment, _bought(entry), asked
+
+
+def _bought(entry: Entry) -> str:
+    """What an entry buys: the same for two of them whose windows to come are the same."""
+    terms = entry.wanted.to_dict()
+    if entry.wanted.kind == "question":
+        del terms["start"]
+    return json.dumps(terms, sort_keys=True)
 
 
 def _fitting(due: Forecast, losses: Sequence[Asked]) -> int:

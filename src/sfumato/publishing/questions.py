@@ -12,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import BudgetExceeded, InvalidParameter, QueryRefused
+from sfumato.ledger import Receipt
 from sfumato.ledger.gates import Asked
 from sfumato.numeric.zones import UTC
 from sfumato.plan.expressions.tree import Call, Expression
 from sfumato.plan.questions.nodes import Aggregate
 from sfumato.publishing.entries import Published, moment_of, refuse_clock, refuse_unrecorded
-from sfumato.publishing.wanted import Wanted
+from sfumato.publishing.wanted import FileUnusable, Wanted
 from sfumato.purchase import Forecast
 from sfumato.render import shown
 from sfumato.schema import Windows
@@ -124,14 +125,17 @@ class Question:
         """Say what is going to be paid, and refuse what could not be answered.
 
         Raises:
+            FileUnusable: for an answer on record that was read before its window was over.
             BudgetExceeded: as soon as the first of many windows do not fit, however many there are.
         """
         wanted = self.wanted
         for step in range(self.over):
-            query = self._query(step)
+            query, debits = self._query(step), due.debits
             quote = query.quote(wanted.epsilon, delta=wanted.delta)
-            if due.expect(query.purchase(quote, quote.epsilon)) is None:
-                self._new += 1
+            kept = due.expect(query.purchase(quote, quote.epsilon))
+            if kept is not None and step >= self._published:
+                self._refuse_early(step, kept.receipt)
+            self._new += due.debits - debits
             if step + 1 == self._published:
                 refuse_unrecorded(wanted, step + 1 - self._new, self._published)
             if self._published <= step + 1 < self.over:  # the last one is checked with all other releases
@@ -140,6 +144,21 @@ class Question:
                 except BudgetExceeded as error:
                     raise BudgetExceeded(f"{error} {self._many(step)}") from None
         self.kept = self.over - self._new
+
+    def _refuse_early(self, step: int, read: Receipt) -> None:
+        """Refuse an answer that was bought when its window was still open: more rows may have come since.
+
+        Raises:
+            FileUnusable: with what can be done; nothing was spent.
+        """
+        if read.time >= moment_of(self.calendar, step + 1):
+            return
+        raise FileUnusable(
+            f"{self.wanted.where}: what is on record of {self.calendar.spoken(step)} was read before that "
+            f"{self.calendar.every} was over (receipt {read.number}, {read.time:%Y-%m-%d %H:%M} UTC), and "
+            "more rows may have come since. To buy it anew, declare another version or state of the table, or "
+            "give another epsilon."
+        )
 
     def _many(self, last: int) -> str:
         """For what so much is asked, where not all windows were looked at."""

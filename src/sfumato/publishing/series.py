@@ -66,7 +66,9 @@ class Series:
         if self._paid or not self.over:
             return
         self._stream.check()
-        due.expect_debit(self._stream.loss, self._stream.windows)
+        debits, stream = due.debits, self._stream
+        due.expect_debit(stream.loss, stream.windows, fingerprint=stream.pricing.fingerprint)
+        self._paid = due.debits == debits  # by another release of the file, which is the same
 
     def paid_in(self, step: int) -> Windows | None:
         """In which windows of time the dataset pays for one of its own, where its budget is for each."""
@@ -88,7 +90,7 @@ class Series:
         stream, wanted, calendar = self._stream, self.wanted, self.calendar
         many = len(stream)
         pricing = stream.pricing
-        touches, unit = pricing.choice.plan.touches, pricing.plan.rows.unit
+        touches, unit = pricing.choice.plan.touches, pricing.plan.rows.declared
         steps = "in one step" if touches == 1 else f"in up to {touches} steps, all of which are protected"
         last = stream.point(many - 1) if many else None
         table = stream.table() if many else None

@@ -27,6 +27,7 @@ class Forecast:
     def __init__(self, ledger: Counter, dataset: str) -> None:
         self._ledger, self._dataset = ledger, dataset
         self._losses: list[Asked] = []
+        self._paid: dict[str, list[Asked]] = {}  # what will be on record by then, by its fingerprint
         self._beyond: BudgetExceeded | None = None  # why another's answer cannot be read
         self._checked = 0  # how many there were when they were last held against the gates
 
@@ -57,12 +58,35 @@ class Forecast:
                 return offer
             offers = [other for other in offers if other.receipt.number != offer.receipt.number]
         wanted.check()
-        self._losses.append(Asked(wanted.loss, windows=wanted.windows))
+        paid = Asked(wanted.loss, windows=wanted.windows)
+        if new or self._is_new(wanted.fingerprint, paid):
+            self._losses.append(paid)
         return None
 
-    def expect_debit(self, loss: PrivacyLoss, windows: Windows | None = None) -> None:
-        """A debit that is no purchase, such as the one that pays for all points of a series."""
-        self._losses.append(Asked(loss, windows=windows))
+    def expect_debit(self, loss: PrivacyLoss, windows: Windows | None = None, *, fingerprint: str) -> None:
+        """A debit that is no purchase, such as the one that pays for all points of a series.
+
+        Args:
+            loss: What it costs.
+            windows: Where the budget is for each window of time, those that it is paid in.
+            fingerprint: Of what it pays for.
+        """
+        paid = Asked(loss, windows=windows)
+        if self._is_new(fingerprint, paid):
+            self._losses.append(paid)
+
+    def _is_new(self, fingerprint: str, paid: Asked) -> bool:
+        """Whether none that comes before is the same: the second one is then on record, and free."""
+        before = self._paid.setdefault(fingerprint, [])
+        if paid in before:
+            return False
+        before.append(paid)
+        return True
+
+    @property
+    def debits(self) -> int:
+        """How many debits are expected."""
+        return sum(asked.pays for asked in self._losses)
 
     def fits(self, losses: Sequence[Asked]) -> bool:
         """Whether debits of these would be admitted, too, one after the other, after all that is expected."""

@@ -59,6 +59,8 @@ class Rows:
         columns: What is known about each column.
         unit: Whose they are, with the largest limits of the tables that are read. A row unit where each unit
             has at most one row, by declaration or by proof.
+        declared: The unit of the tables. Of a unit that is no row, the one row that it has here follows from
+            all of its rows, and is another one once these change.
         owner: What a unit is called, where units are not the rows themselves.
         version: The declared versions of the data, or the states with what they hold, as one text.
         size: About how many units there are, where that is public and all of them are read.
@@ -70,6 +72,7 @@ class Rows:
     name: str
     columns: Mapping[str, Facts]
     unit: PrivacyUnit
+    declared: PrivacyUnit
     owner: str | None
     version: str
     size: int | None
@@ -122,7 +125,7 @@ def rows_of(source: Source, tables: Mapping[str, Any]) -> Rows:
     _check_units(source, private, tables)
     first = private[0]
     read = {name: tables[name] for name in named} | _owners(private, tables)
-    unit = _widest(private)
+    declared = unit = _widest(private)
     if _is_single(source):
         unit = PrivacyUnit.row(adjacency=unit.adjacency)
     versions = {name: table.identity for name, table in read.items()}
@@ -132,6 +135,7 @@ def rows_of(source: Source, tables: Mapping[str, Any]) -> Rows:
         name=first.name,
         columns=source_facts(source, tables),
         unit=unit,
+        declared=declared,
         owner=_owner(first, read),
         version=first.identity if len(read) == 1 and plain else json.dumps(versions, sort_keys=True),
         size=first.size if plain or (_is_single(source) and _reads_all(source)) else None,

@@ -129,7 +129,7 @@ def steps_of(
     """In how many steps one unit can count, at most.
 
     Args:
-        unit: Whose privacy is protected.
+        unit: Whose privacy is protected, as it is declared (`Rows.declared`).
         time: What says in which step a row is.
         every: How long steps are.
         horizon: How many there are.
@@ -137,7 +137,9 @@ def steps_of(
         most: In how many a unit counts, where that was said (`Roster`); None: in all that it has rows in.
 
     Privacy:
-        A row is in one step. The rows of a unit's window are in the steps that meet the window, if both are
+        A row is in one step. The only row that a unit has in a question that makes one of all of its rows is
+        in one step of each state of the table, and may be in any of them, as more rows come: such a unit can
+        be in all steps. The rows of a unit's window are in the steps that meet the window, if both are
         decided by the same column; those of a unit without windows, and where time is something else, can be
         in all of them. Steps of timestamps end by the clocks of the column, in UTC, and windows by those of
         the unit's zone: `meets` counts both.

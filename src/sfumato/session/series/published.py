@@ -344,7 +344,7 @@ class Published(NotAList):
     @cached_property
     def _told(self) -> dict[str, str]:
         pricing = self.pricing
-        unit = pricing.plan.rows.unit
+        unit = pricing.plan.rows.declared
         touches = pricing.choice.plan.touches
         calendar, last = pricing.calendar, pricing.horizon - 1
         both = ", with the one in its place" if is_exchange(unit) else ""

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream", "opened"]
 
+_NO_FEW = "Each row is in one step: leave max_steps out, or name a unit with many rows."
+_MADE_ROWS = (
+    "This question makes one row of all rows of each {0}, which does not say in which steps the {0} was: "
+    "leave max_steps out, or ask about the rows."
+)
 _CELLS = 20_000  # numbers of each measurement that one statement reads at once, of all its steps
 
 
@@ -78,11 +83,11 @@ def opened(
     time = report.child.keys[place].expression
     if calendar.every != "number":
         refuse_zone(zone, report.child.source, [time], session.tables)
-    unit, columns = plan.rows.unit, plan.rows.columns
+    unit, columns = plan.rows.declared, plan.rows.columns
     kind = columns[unit.time].kind if unit.time is not None and unit.time in columns else None
     most = None if max_steps is None else as_integer(max_steps, "max_steps")
-    if most is not None and unit.is_row:
-        raise InvalidParameter("Each row is in one step: leave max_steps out, or name a unit with many rows.")
+    if most is not None and plan.rows.unit.is_row:
+        raise InvalidParameter(_NO_FEW if unit.is_row else _MADE_ROWS.format(plan.rows.owner or "unit"))
     inside = steps_of(unit, time, calendar.every, steps, kind, most)
     choice = choice_of(touches_of(unit, inside, steps), steps, of, window)
     named = delta is not None or query.names_delta
