@@ -156,8 +156,8 @@ class Question:
         raise FileUnusable(
             f"{self.wanted.where}: what is on record of {self.calendar.spoken(step)} was read before that "
             f"{self.calendar.every} was over (receipt {read.number}, {read.time:%Y-%m-%d %H:%M} UTC), and "
-            "more rows may have come since. To buy it anew, declare another version or state of the table, or "
-            "give another epsilon."
+            "more rows may have come since. To buy it anew, declare another version or state of the table, "
+            "or give another epsilon."
         )
 
     def _many(self, last: int) -> str:

@@ -67,6 +67,14 @@ class Rest:
         return f"epsilon {amount(balance.remaining)} of {amount(balance.epsilon)}{within}"
 
     @property
+    def told(self) -> str:
+        """What the gauge shows, such as `epsilon 1.3 of 8 spent, 6.7 left`."""
+        balance = self.balance
+        spent, within = balance.epsilon - balance.remaining, f" in {balance.window}" if balance.window else ""
+        whole, left = amount(balance.epsilon), amount(balance.remaining)
+        return f"epsilon {amount(spent)} of {whole} spent, {left} left{within}"
+
+    @property
     def more(self) -> str:
         """For how many more questions like the last it is enough, in words; empty where nobody can say."""
         balance = self.balance
