@@ -270,3 +270,20 @@ def test_two_threads_buy_bounds_once(monkeypatch):
         for each in threads:
             each.join()
         assert sum(each.purpose.spender == "bounds" for each in session.releases()) == 1
+
+
+def test_bounds_that_nothing_could_be_seen_of_are_bought_anew_at_a_larger_price():
+    text, ages = "SELECT AVG(x) AS a FROM t", np.random.default_rng(4).integers(18, 90, 1_000).astype(float)
+    with session_of(ages) as session, seeded("anew"):
+        first = session.sql(text).release(epsilon="0.02", bounds="auto")
+        assert any("nothing could be seen" in note and "larger epsilon" in note for note in first.quote.notes)
+        assert session.sql(text).release(epsilon="0.02", bounds="auto").free
+        quoted = session.sql(text).quote(epsilon=5, bounds="auto")
+        assert any("bought" in note for note in quoted.notes)
+        before = session.balance().spent
+        second = session.sql(text).release(epsilon=5, bounds="auto")
+        assert session.balance().spent == before + 5
+        assert second.table["a"][0].as_py() == pytest.approx(ages.mean(), rel=0.1)
+        # What could be seen serves later questions, at any price.
+        third = session.sql("SELECT AVG(x) AS a FROM t WHERE x > 20").quote(epsilon=9, bounds="auto")
+        assert any("bounds from" in note for note in third.notes)

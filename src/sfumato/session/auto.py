@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,7 +19,7 @@ from sfumato.plan.prices.plan import Plan
 from sfumato.plan.prices.price import instrument
 from sfumato.plan.prices.words import exact
 from sfumato.plan.questions.aggregates import statistic
-from sfumato.plan.questions.autobounds import choose_bounds, choose_groups, clamped_share
+from sfumato.plan.questions.autobounds import choose_bounds, choose_groups, clamped_share, shows_nothing
 from sfumato.plan.questions.nodes import AggregateCall, Measured, Report
 from sfumato.plan.questions.relations import Rows
 from sfumato.plan.questions.sensitivity import rows_in_group
@@ -51,6 +51,11 @@ Find: TypeAlias = "Callable[[Session, Purchase[Answer]], Bought[Answer] | None]"
 
 _LARGEST_ROOT = 2**25
 _MOST_ROWS = 2**20
+
+_UNSEEN = (
+    "{0}: at this price nothing could be seen of how large numbers are, so they are held {1}: this answer "
+    "says little. Declare the bounds if you know them, or ask with a larger epsilon, which buys them anew."
+)
 
 SHARE = Fraction(1, 5)
 """The part of a price that goes into finding bounds."""
@@ -163,10 +168,13 @@ def _bounds(session: Session, plan: Plan, epsilon: Fraction, find: Find) -> Boun
             )
             lower, upper = _measurable(aggregate, best.lower, best.upper, rows)
             chosen[aggregate] = (lower, upper)
+            held = f"from {float(lower):.6g} to {float(upper):.6g}"
+            if not best.found:
+                notes.append(_UNSEEN.format(written(argument, 30), held))
+                continue
             touched = clamped_share(histogram, scale, GRID, lower=lower, upper=upper)
-            seen = "bounds" if best.found else "nothing could be seen, so bounds"
             notes.append(
-                f"{written(argument, 30)}: {seen} from {float(lower):.6g} to {float(upper):.6g}. About "
+                f"{written(argument, 30)}: bounds {held}. About "
                 f"{touched.share:.1%} of the rows lie outside ({touched.low:.1%} to {touched.high:.1%} at "
                 "0.95 confidence) and are clamped."
             )
@@ -204,8 +212,17 @@ def _counted(bought: Bought[Answer]) -> list[str]:
     return [f"Bounds were on record, bought by somebody else: {figures} counts toward your limit."]
 
 
+def _least_noisy(kept: Iterator[Bought[Answer]], epsilon: Fraction) -> Bought[Answer] | None:
+    """The best histogram on record; None if it shows nothing, and this price buys a better one."""
+    best = min(kept, key=lambda bought: bought.answer.noises[0].scale, default=None)
+    if best is None or best.answer.epsilon >= epsilon:
+        return best
+    histogram, scale = np.asarray(best.answer.noisy[0]), best.answer.noises[0].scale
+    return None if len(histogram) == GRID.cells and shows_nothing(histogram, scale, GRID) else best
+
+
 def _purchase(session: Session, report: Report, question: Measured, epsilon: Fraction) -> Purchase[Answer]:
-    """A noisy histogram; of several on record the least noisy.
+    """A noisy histogram; of several on record the least noisy, if it shows anything.
 
     Privacy:
         Claim: carries the loss of its Laplace noise: a unit's rows weigh at most max_rows over all cells.
@@ -238,7 +255,7 @@ def _purchase(session: Session, report: Report, question: Measured, epsilon: Fra
         answer=answer,
         write=Answer.to_bytes,
         read_back=Answer.from_bytes,
-        choose=lambda kept: min(kept, key=lambda bought: bought.answer.noises[0].scale, default=None),
+        choose=lambda kept: _least_noisy(kept, epsilon),
         check=lambda: session.vault.check((question,), windows=windows),
         windows=windows,
         takes=lambda paid: is_no_dearer(dataset.budget, paid, mechanism.loss),

@@ -52,6 +52,7 @@ __all__ = [
     "choose_bounds",
     "choose_groups",
     "clamped_share",
+    "shows_nothing",
 ]  # fmt: skip
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -144,6 +145,11 @@ def choose_bounds(
         lower = Fraction(0)
     told = f"Bounds from {float(lower):.6g} to {float(upper):.6g}, chosen from the noisy histogram."
     return Chosen(lower, upper, True, told)
+
+
+def shows_nothing(noisy: ArrayLike, scale: float, grid: LogGrid) -> bool:
+    """Whether no bounds can be told from a noisy histogram: `choose_bounds` gives the fallback then."""
+    return _seen(_histogram(noisy, grid.cells), scale) is None
 
 
 def _for_sum(up: _Side, down: _Side, price: float) -> tuple[float, float]:
