@@ -10,16 +10,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 
 from sfumato._dataclasses import dataclass
 from sfumato.server.wire.catalog_functions import CLOCKS, HOME, MACROS, NAMED, NATIVE, PARSED
 from sfumato.server.wire.catalog_tables import FUNCTIONS, is_listed
 from sfumato.server.wire.sqlstates import WireError
+from sfumato.sql.text.bounded import trees_of
+from sfumato.sql.text.quiet import quiet
 
 __all__ = ["Asker", "about_catalog", "parsed", "plain_value", "rewritten", "settings_in", "tree_of"]
 
+_LANGUAGE = "postgres"
 _GUARDED = (exp.Insert, exp.Update, exp.Delete, exp.Create, exp.Drop, exp.Command, exp.Into, exp.Lock)
 _OPERATORS: Mapping[str, type[exp.Binary]] = {
     "~": exp.RegexpLike,
@@ -73,11 +76,14 @@ def tree_of(text: str) -> exp.Expr | None:
 
 
 def parsed(text: str) -> exp.Expr | None:
-    """The tree of one statement in PostgreSQL's SQL; None if it cannot be read."""
+    """The tree of one statement in PostgreSQL's SQL; None if it cannot be read, or not in a bounded time."""
+    plain = _PREFIX.sub(_without, text)
     try:
-        return sqlglot.parse_one(_PREFIX.sub(_without, text), read="postgres")
+        with quiet():
+            trees = trees_of(Dialect.get_or_raise(_LANGUAGE).tokenize(plain), plain, _LANGUAGE)
     except Exception:  # whatever the parser stumbles over
         return None
+    return next((tree for tree in trees if tree is not None), None)
 
 
 def _without(match: re.Match[str]) -> str:

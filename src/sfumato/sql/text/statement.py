@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.errors import ParseError
 
 from sfumato.engines.trees import nodes_of
 from sfumato.errors import QueryRefused
 from sfumato.render import is_text
 from sfumato.sql.refusals import FORM, refuse, statement
+from sfumato.sql.text.bounded import check_nesting, too_deep, trees_of
 from sfumato.sql.text.habits import is_foreign, native
-from sfumato.sql.text.listed import Listed, listed_in, tokens_of
+from sfumato.sql.text.listed import listed_in, tokens_of
 from sfumato.sql.text.slips import check_filled, unreadable
 from sfumato.sql.text.spellings import named
 
@@ -20,14 +21,10 @@ __all__ = ["LANGUAGE", "LARGEST", "check_size", "finished", "grown", "read", "si
 LANGUAGE = "duckdb"
 """What sqlglot calls the SQL that questions are written in; whatever engine reads has no part in it."""
 _LONGEST = 200_000
-_DEEPEST = 32
 LARGEST = 50_000
 """The most nodes that the tree of a query may have."""
 _TALLEST = 100
 
-_OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
-_CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
-_PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 
 
@@ -66,7 +63,7 @@ def single(tokens: list[Token]) -> list[Token]:
         QueryRefused: if there is none or several, or it is nested too deeply.
     """
     only = _one(tokens)
-    _check_nesting(only)
+    check_nesting(only)
     check_filled(only)
     return only
 
@@ -152,32 +149,15 @@ def _one(tokens: list[Token]) -> list[Token]:
     return filled[0]
 
 
-def _check_nesting(tokens: list[Token]) -> None:
-    depth = deepest = run = 0
-    for token in tokens:
-        kind = token.token_type
-        signed = isinstance(token.text, Listed) and token.text.signs > 0
-        run = run + 1 if kind in _PREFIX or signed else 0
-        depth += (kind in _OPEN) - (kind in _CLOSE)
-        deepest = max(deepest, depth + run)
-    if deepest > _DEEPEST:
-        raise _too_deep()
-
-
-def _too_deep() -> QueryRefused:
-    return refuse(
-        "The query is nested too deeply to be checked.", "Take out parentheses, or split it in two."
-    )
-
-
 def _tree(tokens: list[Token], text: str) -> exp.Expr | None:
     try:
-        parser = Dialect.get_or_raise(LANGUAGE).parser(error_level=ErrorLevel.IMMEDIATE)
-        trees = parser.parse(tokens, text)
+        trees = trees_of(tokens, text, LANGUAGE)
+    except QueryRefused:
+        raise
     except ParseError as error:
         raise _unreadable(error, tokens) from None
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
     except Exception:  # the parser's own failures, of any kind
         raise refuse("The text cannot be read as SQL.", FORM).about("text") from None
     return trees[0] if len(trees) == 1 else None
@@ -203,7 +183,7 @@ def check_size(tree: exp.Expr) -> None:
         count += 1 if constants is None else constants.nodes
         if height > _TALLEST or count > LARGEST:
             raise (
-                _too_deep()
+                too_deep()
                 if height > _TALLEST
                 else refuse(
                     f"The query has more than {LARGEST:,} parts.",
