@@ -85,12 +85,13 @@ def make_app(
     app.add_exception_handler(Exception, failures.on_unforeseen)
     run = Threads(at_once, house.working, ways.deadlines)
     aside = Threads(_ASIDE, house.working)  # which questions cannot take
-    _Routes(house, run, aside).add_to(app)
+    repeats = Repeats()  # one, so that a word for one address is known at the others
+    _Routes(house, run, aside, repeats).add_to(app)
     Acts(house, aside).add_to(app)
     Books(house, aside).add_to(app)
     Rereads(house, run).add_to(app)
-    Sessions(house, run).add_to(app)
-    JobRoutes(house, run, None if accounts is None else accounts.named).add_to(app)
+    Sessions(house, run, repeats).add_to(app)
+    JobRoutes(house, run, repeats, None if accounts is None else accounts.named).add_to(app)
     Operations(house, ways.metrics).add_to(app)
     if accounts is not None:
         People(house, accounts, aside).add_to(app)
@@ -102,8 +103,8 @@ def make_app(
 class _Routes:
     """What each address does."""
 
-    def __init__(self, house: House, run: Threads, aside: Threads) -> None:
-        self._house, self._run, self._aside, self._repeats = house, run, aside, Repeats()
+    def __init__(self, house: House, run: Threads, aside: Threads, repeats: Repeats) -> None:
+        self._house, self._run, self._aside, self._repeats = house, run, aside, repeats
 
     def add_to(self, app: FastAPI) -> None:
         """Makes the addresses known."""
@@ -161,7 +162,7 @@ class _Routes:
         """
         who.needs(Act.SPEND)
         if key is not None:
-            self._repeats.check(who.name, key, question.model_dump_json())
+            self._repeats.check(who.name, key, request.url.path, question.model_dump_json())
         arrow = wants_arrow(request)
 
         def work() -> tuple[Response, bool]:

@@ -27,12 +27,15 @@ class JobRoutes:
     Args:
         house: What is asked.
         run: How.
+        repeats: What the words of requests were for.
         named: The account of a name, as it is when a job's turn comes: who was removed, or may no longer pay,
             has no job begin any more. None: accounts last as long as the server.
     """
 
-    def __init__(self, house: House, run: Threads, named: Callable[[str], Account] | None = None) -> None:
-        self._house, self._run, self._named, self._repeats = house, run, named, Repeats()
+    def __init__(
+        self, house: House, run: Threads, repeats: Repeats, named: Callable[[str], Account] | None = None
+    ) -> None:
+        self._house, self._run, self._repeats, self._named = house, run, repeats, named
         self._jobs: Jobs[Given] = Jobs(during=house.working, deadlines=run.deadlines)
         house.at_end(self._jobs.end)
 
@@ -48,10 +51,10 @@ class JobRoutes:
         ):
             app.add_api_route(path, run, methods=[method], summary=what, response_model=None)
 
-    async def begin(self, question: Question, who: Spender, key: Key = None) -> Response:
+    async def begin(self, question: Question, request: Request, who: Spender, key: Key = None) -> Response:
         """Refused at once is what would be refused from declarations; the rest is told by the result."""
         if key is not None:
-            self._repeats.check(who.name, key, question.model_dump_json())
+            self._repeats.check(who.name, key, request.url.path, question.model_dump_json())
 
         def check() -> None:
             self._house.session(who.name).sql(question.sql, question.parameters).quote(**question.terms())

@@ -14,25 +14,32 @@ _MOST = 100_000
 
 
 class Repeats:
-    """Which request a word was for, of the last so many.
+    """Which request a word was for, of the last so many: one for all addresses that are paid at.
 
-    What makes a retry free is the ledger: the same question is answered from it, by any process. A word that
-    comes with another question is a mistake of the client's, which would pay twice: it is refused.
+    It knows the words that came to its own process since that began. What makes a retry free is the ledger:
+    the same question is answered from it, by any process. A word that comes with another question is a
+    mistake of the client's, which would pay twice: it is refused.
     """
 
     def __init__(self, most: int = _MOST) -> None:
         self._most, self._lock = most, threading.Lock()
         self._seen: OrderedDict[bytes, bytes] = OrderedDict()
 
-    def check(self, whose: str, word: str, request: str) -> None:
+    def check(self, whose: str, word: str, address: str, question: str) -> None:
         """Remembers what a word is for.
 
+        Args:
+            whose: The name of the account; each has words of its own.
+            word: The `Idempotency-Key`.
+            address: The path that is asked.
+            question: All that is asked there, as text: the same for the same question.
+
         Raises:
-            InvalidParameter: if it was for something else.
+            InvalidParameter: if it was for another question, or at another address.
         """
         key, held = (
             hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
-            for parts in ((whose, word), (request,))
+            for parts in ((whose, word), (address, question))
         )
         with self._lock:
             known = self._seen.setdefault(key, held)
@@ -41,5 +48,6 @@ class Repeats:
                 self._seen.popitem(last=False)
         if known != held:
             raise InvalidParameter(
-                "This Idempotency-Key came with another question before; give each question its own."
+                "This Idempotency-Key came with another question before, or to another address;"
+                " give each question its own."
             )

@@ -105,10 +105,11 @@ class Sessions:
     Args:
         house: What is asked.
         run: Runs work in threads.
+        repeats: What the words of requests were for.
     """
 
-    def __init__(self, house: House, run: Threads) -> None:
-        self._house, self._run, self._repeats = house, run, Repeats()
+    def __init__(self, house: House, run: Threads, repeats: Repeats) -> None:
+        self._house, self._run, self._repeats = house, run, repeats
 
     def add_to(self, app: FastAPI) -> None:
         """Makes the addresses known."""
@@ -167,7 +168,7 @@ class Sessions:
         """The same question again, also by another process after a crash, is given from the ledger, free."""
         who.needs(Act.SPEND)
         if key is not None:
-            self._repeats.check(who.name, key, asked.written())
+            self._repeats.check(who.name, key, request.url.path, asked.written())
 
         def work() -> tuple[Response, bool]:
             session = self._house.session(who.name)
