@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -43,9 +42,8 @@ def catalog(folder: Path) -> Iterator[Catalog]:
 
 
 def test_it_holds_nothing_of_the_rows_nor_where_they_are(catalog: Catalog, folder: Path) -> None:
-    connection = catalog._connection
-    names = connection.execute("SELECT schema_name, table_name FROM duckdb_tables()").fetchall()
-    held = [connection.execute(f'SELECT * FROM {schema}."{name}"').fetchall() for schema, name in names]
+    _, names = catalog.told("SELECT schema_name, table_name FROM duckdb_tables()")
+    held = [catalog.told(f'SELECT * FROM {schema}."{name}"')[1] for schema, name in names]
     assert len(names) > 200
     text = repr(held)
     assert "visits" in text
@@ -67,8 +65,8 @@ def test_it_holds_nothing_of_the_rows_nor_where_they_are(catalog: Catalog, folde
     ],
 )
 def test_its_doors_are_shut_for_whatever_text_gets_there(catalog: Catalog, folder: Path, text: str) -> None:
-    with pytest.raises(duckdb.Error):
-        catalog._connection.execute(text.format(path=folder / "visits.parquet"))
+    with pytest.raises(WireError):
+        catalog.told(text.format(path=folder / "visits.parquet"))
     assert [path.name for path in folder.iterdir()] == ["visits.parquet"]
 
 

@@ -1,21 +1,20 @@
 """Catalog queries of clients, answered from the public schema in a database that has nothing else.
 
 Privacy:
-    What is in that database follows from the declarations of tables, which are public. It is another instance
-    of DuckDB than the one that reads data, no source is attached to it, and it is locked before the first
-    query: no files, no network, no extensions, no settings. So whatever a query there finds is public.
+    What is in that database follows from the declarations of tables, which are public. It is in processes of
+    its own (`apart`), no source is attached to it, and it is locked before the first query: no files, no
+    network, no extensions, no settings. So whatever a query there finds is public.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 from sqlglot import exp
 
+from sfumato.server.wire.apart import Apart, Limits, Refused
 from sfumato.server.wire.catalog_functions import HOME, MACROS
 from sfumato.server.wire.catalog_rows import long_name, rows
 from sfumato.server.wire.catalog_tables import columns_of, table_names
@@ -41,8 +40,14 @@ _SETTINGS: dict[str, Any] = {
     "threads": 1,
 }
 _LOCK = ("SET GLOBAL TimeZone = 'UTC'", "SET enable_external_access = false", "SET lock_configuration = true")
-_SECONDS, _MOST, _PAGE = 5.0, 100_000, 100
-_MOST_BYTES = 1 << 24  # of the texts in an answer
+_MOST, _MOST_BYTES, _MOST_COLUMNS = 100_000, 1 << 24, 1_664
+_LIMITS = Limits(seconds=5.0, rows=_MOST, bytes=_MOST_BYTES, columns=_MOST_COLUMNS, page=100)
+_TOO_MUCH = {
+    "53200": ("The query of the catalog takes too much memory.", "Ask for less at once."),
+    "54000": (f"The catalog gives at most {_MOST:,} rows, and {_MOST_BYTES:,} bytes.", "Add a LIMIT."),
+    "54011": (f"The catalog gives at most {_MOST_COLUMNS:,} columns.", "Name those that you want."),
+    "57014": ("The query of the catalog took too long.", ""),
+}
 _DUCKDB = {
     "BOOLEAN": 16, "BLOB": 17, "TINYINT": 21, "SMALLINT": 21, "INTEGER": 23, "UTINYINT": 21, "USMALLINT": 23,
     "BIGINT": 20, "UINTEGER": 26, "UBIGINT": 1700, "HUGEINT": 1700, "FLOAT": 700, "DOUBLE": 701, "DATE": 1082,
@@ -56,18 +61,15 @@ class Catalog:
     def __init__(
         self, database: str, tables: Sequence[PrivateTable | PublicTable], settings: Mapping[str, str]
     ) -> None:
-        self._connection = duckdb.connect(":memory:", config=_SETTINGS)
-        self._lock = threading.Lock()
-        self._connection.execute(f"CREATE SCHEMA {HOME}")
         filled = rows(database, tables, settings)
-        script = [_created(table, filled.get(table, [])) for table in table_names()]
+        script = [f"CREATE SCHEMA {HOME}", "BEGIN"]
+        script += [_created(table, filled.get(table, [])) for table in table_names()]
         script += [
             _types(),
             *(f"CREATE MACRO {HOME}.{name} AS {meaning}" for name, meaning in MACROS.items()),
+            "COMMIT",
         ]
-        self._connection.execute(";\n".join(["BEGIN", *script, "COMMIT"]))
-        for command in _LOCK:
-            self._connection.execute(command)
+        self._apart = Apart([";\n".join(script), *_LOCK], _SETTINGS, _LIMITS)
 
     def ask(
         self, tree: exp.Expr, asker: Asker, values: Sequence[Any] = ()
@@ -77,44 +79,27 @@ class Catalog:
         Raises:
             WireError: if it cannot be answered.
         """
-        text = rewritten(tree.copy(), asker, values)
-        with self._lock:
-            cursor = self._connection.cursor()
-        alarm = threading.Timer(_SECONDS, cursor.interrupt)
-        alarm.start()
         try:
-            cursor.execute(text)
-            fields = [_field(column[0], str(column[1])) for column in cursor.description or ()]
-            found: list[tuple[Any, ...]] = []
-            size = 0
-            while page := cursor.fetchmany(_PAGE):
-                found += page
-                size += _size(page)
-                if len(found) > _MOST or size > _MOST_BYTES:
-                    raise WireError(
-                        "54000",
-                        f"The catalog gives at most {_MOST:,} rows, and {_MOST_BYTES:,} characters.",
-                        hint="Add a LIMIT.",
-                    )
-        except duckdb.InterruptException:
-            raise WireError("57014", "The query of the catalog took too long.") from None
-        except duckdb.Error as error:
-            raise _refused(error) from None
-        finally:
-            alarm.cancel()
-            cursor.close()
-        return fields, found
+            text = rewritten(tree.copy(), asker, values)
+        except RecursionError:
+            raise WireError("54001", "The query has too many parts inside each other.") from None
+        return self.told(text)
+
+    def told(self, text: str) -> tuple[list[Field], list[tuple[Any, ...]]]:
+        """What a text in DuckDB's SQL gives.
+
+        Raises:
+            WireError: if it cannot be answered.
+        """
+        try:
+            fields, found = self._apart.ask(text)
+        except Refused as refused:
+            raise _refused(refused) from None
+        return [_field(name, kind) for name, kind in fields], found
 
     def close(self) -> None:
         """Give back its memory."""
-        self._connection.close()
-
-
-def _size(value: Any) -> int:
-    """How many characters are in it."""
-    if isinstance(value, list | tuple):
-        return sum(map(_size, value))
-    return len(value) if isinstance(value, str | bytes) else 1
+        self._apart.close()
 
 
 def _created(table: str, listed: Sequence[Mapping[str, Any]]) -> str:
@@ -150,13 +135,13 @@ def _field(name: str, kind: str) -> Field:
     return field_of(name, KINDS[oid].array if listed else oid)
 
 
-def _refused(error: duckdb.Error) -> WireError:
-    state = "42P01" if isinstance(error, duckdb.CatalogException) else "0A000"
-    state = "42703" if isinstance(error, duckdb.BinderException) else state
-    said = str(error).split("\n")[0][:200]
+def _refused(refused: Refused) -> WireError:
+    if refused.state in _TOO_MUCH:
+        message, hint = _TOO_MUCH[refused.state]
+        return WireError(refused.state, message, hint=hint)
     return WireError(
-        state,
+        refused.state,
         "The catalog cannot answer this.",
-        detail=said,
+        detail=refused.detail,
         hint=r"\d lists the tables, \d NAME the columns.",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sfumato.errors import LoginFailed
@@ -18,7 +18,8 @@ from sfumato.random import salt
 from sfumato.server.events import Event
 from sfumato.server.wire import messages, replies
 from sfumato.server.wire.desk import Desk, Outcome
-from sfumato.server.wire.extended import Extended, copied, encoded_rows, notice
+from sfumato.server.wire.encoding import copied, encoded, pieces
+from sfumato.server.wire.extended import Extended, notice
 from sfumato.server.wire.login import authenticate
 from sfumato.server.wire.messages import ProtocolViolation
 from sfumato.server.wire.settings import REPORTED, Settings
@@ -79,6 +80,7 @@ class Connection:
                 await self._begin()
             while True:
                 await self._next()
+                await asyncio.sleep(0)  # to the others, also where many messages are here already
         except (_Ended, ConnectionError, asyncio.IncompleteReadError):
             pass
         except TimeoutError:
@@ -249,15 +251,15 @@ class Connection:
         self._desk.settle(outcome)
         for said in outcome.notices:
             self._writer.write(notice(said))
+        parts: Iterator[bytes] = iter(())
         if outcome.layout is not None:
-            for part in copied(outcome, outcome.layout):
-                await self._send(part)
-            return
-        if outcome.fields is not None:
+            parts = copied(outcome.layout, outcome.fields or [], outcome.rows)
+        elif outcome.fields is not None:
             formats = [0] * len(outcome.fields)
             self._writer.write(replies.row_description(outcome.fields, formats))
-            for at in range(0, len(outcome.rows), 1000):
-                await self._send(encoded_rows(outcome.fields, formats, outcome.rows[at : at + 1000]))
+            parts = encoded(outcome.fields, formats, outcome.rows)
+        async for part in pieces(parts):
+            await self._send(part)
         await self._send(replies.command_complete(outcome.tag))
 
     async def _work(self, work: Callable[[], T]) -> T:

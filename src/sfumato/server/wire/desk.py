@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato._dataclasses import dataclass
+from sfumato.errors import AccessDenied
 from sfumato.schema import ColumnType, Date, Enum, Int
 from sfumato.server.events import Event, Watch, nobody
 from sfumato.server.wire.catalog_tables import catalog_oids
@@ -54,6 +55,7 @@ _PLAINLY = re.compile(
     r"""|(?<![\w."])TO_(?P<kind>DATE|TIMESTAMP)\((?P<day>'[-0-9:. T]{8,30}'),\s?'YYYY-MM-DD[^']{0,20}'\)""",
     re.DOTALL | re.IGNORECASE,
 )
+_PREPARED = ("select", "explain")
 Fits = Callable[[Sequence[Field]], object]
 
 
@@ -66,7 +68,8 @@ def _said_plainly(match: re.Match[str]) -> str:
 class Outcome:
     """What a statement gave: what the client is told, columns and rows if it has any, notices, a receipt.
 
-    With a layout the rows are sent as a copy; `opens` is a cursor that `Desk.settle` keeps.
+    With a layout the rows are sent as a copy; `opens` is a cursor that `Desk.settle` keeps; `dataset` is what
+    was asked, where that was one.
     """
 
     tag: str
@@ -77,6 +80,7 @@ class Outcome:
     receipt: int | None = None
     free: bool = False
     opens: tuple[str, Cursor] | None = None
+    dataset: str = ""
 
 
 def _fit(fields: Sequence[Field]) -> None:
@@ -150,7 +154,7 @@ class Desk:
         if statement.kind == "fetch":
             return self.kept.cursors[statement.name].fields
         if statement.kind == "execute":
-            prepared = self.kept.statements[statement.name]
+            prepared = self._meant(statement)
             return self.fields(
                 prepared.statement, prepared.oids, arguments(statement.value or "", prepared.oids)
             )
@@ -245,14 +249,21 @@ class Desk:
 
     def _prepared(self, statement: Statement, fits: Fits) -> Outcome:
         if statement.kind == "execute":
-            prepared = self.kept.statements[statement.name]
+            prepared = self._meant(statement)
             return self._run(prepared.statement, arguments(statement.value or "", prepared.oids), fits)
         inner = statements(statement.text)
-        if len(inner) != 1 or inner[0].kind not in ("select", "explain"):
+        if len(inner) != 1 or inner[0].kind not in _PREPARED:
             raise WireError("42601", "PREPARE takes one SELECT.")
         oids = self.oids(inner[0], types_of(statement.value or ""))
         self.kept.prepare(statement.name, Prepared(inner[0], oids))
         return Outcome(statement.tag)
+
+    def _meant(self, statement: Statement) -> Prepared:
+        """What an EXECUTE names: never another EXECUTE, which could name the first one."""
+        prepared = self.kept.statements[statement.name]
+        if prepared.statement.kind not in _PREPARED:
+            raise WireError("42601", "EXECUTE takes a prepared SELECT.")
+        return prepared
 
     def _cursor(self, statement: Statement, values: Sequence[Any]) -> Outcome:
         """What is done with a cursor: its answer is paid for when it is declared, and read from then on."""
@@ -262,9 +273,12 @@ class Desk:
         if statement.kind == "declare":
             return self._declared(statement, values)
         cursor = self.kept.cursors[statement.name]
+        self._check_open(cursor.dataset)
         found = cursor.fetch(statement.value or "")
         tag = f"{statement.tag} {len(found)}"
-        return Outcome(tag) if statement.kind == "move" else Outcome(tag, cursor.fields, found)
+        if statement.kind == "move":
+            return Outcome(tag)
+        return Outcome(tag, cursor.fields, found, dataset=cursor.dataset)
 
     def _declared(self, statement: Statement, values: Sequence[Any]) -> Outcome:
         hold = (statement.value or "").upper() == "WITH"
@@ -274,7 +288,8 @@ class Desk:
             raise WireError("42P03", "There is a cursor of this name.")
         self.kept.cursors.check()
         found = self._select(statement, values)
-        cursor = Cursor(found.fields or [], found.rows, hold, weight_of(found.fields, found.rows))
+        size = weight_of(found.fields, found.rows)
+        cursor = Cursor(found.fields or [], found.rows, hold, size, found.dataset)
         self.kept.room.check(cursor.size)
         return replace(found, tag=statement.tag, fields=None, rows=[], opens=(statement.name, cursor))
 
@@ -289,6 +304,28 @@ class Desk:
         """
         if outcome.opens is not None:
             self.kept.open(*outcome.opens)
+
+    def check_more(self, statement: Statement, outcome: Outcome) -> None:
+        """Refuse to give more of what a statement gave.
+
+        Raises:
+            WireError: if its transaction failed since.
+            AccessDenied: if the analyst may be given nothing more.
+        """
+        self.check_alive(statement)
+        self._check_open(outcome.dataset)
+
+    def _check_open(self, dataset: str) -> None:
+        """Refuse whoever may be given nothing more by now, answers from before included.
+
+        Args:
+            dataset: That was asked; empty: none.
+
+        Raises:
+            AccessDenied: if its budget was closed, or the analyst revoked.
+        """
+        if dataset and not self._session.ledger.is_open(dataset):
+            raise AccessDenied("Nothing more is given: the budget is closed, or the steward has revoked you.")
 
     def check_alive(self, statement: Statement) -> None:
         """Refuse what a transaction that failed does not take.
@@ -377,6 +414,7 @@ class Desk:
             notices=(release.paid,),
             receipt=release.receipt.number,
             free=release.free,
+            dataset=self._session.dataset_of(query.report).name,
         )
 
     def _explained(self, query: Query) -> Outcome:

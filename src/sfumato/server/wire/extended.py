@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from sfumato.server.wire import replies
-from sfumato.server.wire.copying import Layout, lines
 from sfumato.server.wire.desk import Desk, Outcome
+from sfumato.server.wire.encoding import copied, encoded, pieces
 from sfumato.server.wire.kept import Portal, Prepared, weight_of
 from sfumato.server.wire.messages import Bind, Close, Describe, Execute, Parse
 from sfumato.server.wire.replies import Field
 from sfumato.server.wire.sqlstates import WireError
 from sfumato.server.wire.statements import statements
-from sfumato.server.wire.types import decoded, encoder
+from sfumato.server.wire.types import decoded
 
-__all__ = ["Extended", "copied", "encoded_rows", "notice"]
+__all__ = ["Extended", "notice"]
 
-T = TypeVar("T")
-Work = Callable[[Callable[[], T]], Awaitable[T]]
+_FEW_BYTES, _EACH = 1 << 13, 8  # of values that are read at once, and what one counts for beside its bytes
 
 
 def notice(text: str) -> bytes:
     """Something to say that is no error."""
     return replies.report(b"N", {"S": "NOTICE", "V": "NOTICE", "C": "00000", "M": text})
-
-
-def encoded_rows(fields: Sequence[Field], formats: Sequence[int], rows: Sequence[tuple[Any, ...]]) -> bytes:
-    """Rows as messages."""
-    write = [encoder(field.oid, code) for field, code in zip(fields, formats, strict=True)]
-    return b"".join(
-        replies.data_row([make(value) for make, value in zip(write, row, strict=True)]) for row in rows
-    )
-
-
-def copied(outcome: Outcome, layout: Layout) -> Iterator[bytes]:
-    """Rows as the messages of a copy."""
-    fields = outcome.fields or []
-    yield replies.copy_out(len(fields))
-    for line in lines(layout, fields, outcome.rows):
-        yield replies.copy_data(line)
-    yield replies.COPY_DONE + replies.command_complete(outcome.tag)
 
 
 class Extended:
@@ -62,7 +44,7 @@ class Extended:
             case Parse():
                 yield await self._parse(message)
             case Bind():
-                yield self._bind(message)
+                yield await self._bind(message)
             case Describe():
                 yield await self._describe(message)
             case Execute():
@@ -88,17 +70,22 @@ class Extended:
         self._kept.prepare(message.name, await self._work(prepare))
         return replies.PARSE_COMPLETE
 
-    def _bind(self, message: Bind) -> bytes:
+    async def _bind(self, message: Bind) -> bytes:
         prepared = self._kept.statements[message.statement]
         if message.portal and message.portal in self._portals:
             raise WireError("42P03", "There is a portal of this name.")
         if len(message.values) != len(prepared.oids):
             wanted, given = len(prepared.oids), len(message.values)
             raise WireError("08P01", f"The statement has {wanted} parameters; {given} values were given.")
-        codes = _spread(message.formats, len(message.values))
-        values = [decoded(*each) for each in zip(prepared.oids, codes, message.values, strict=True)]
+
+        def bind() -> Portal:
+            codes = _spread(message.formats, len(message.values))
+            values = [decoded(*each) for each in zip(prepared.oids, codes, message.values, strict=True)]
+            return Portal.of(prepared, values, message.results)
+
+        large = sum(_EACH + len(value or b"") for value in message.values) > _FEW_BYTES
+        portal = await self._work(bind) if large else bind()
         self._portals.pop(message.portal)
-        portal = Portal.of(prepared, values, message.results)
         self._portals.put(message.portal, portal, portal.size)
         return replies.BIND_COMPLETE
 
@@ -126,15 +113,17 @@ class Extended:
         statement, formats, most = portal.prepared.statement, portal.formats, message.most
         outcome = portal.outcome
         if outcome is not None:  # a login that was revoked meanwhile reads no more of it
-            await self._work(lambda: self._desk.check_alive(statement))
+            given = outcome
+            await self._work(lambda: self._desk.check_more(statement, given))
         else:
             outcome = await self._run(message.portal, portal, most)
             for text in outcome.notices:
                 yield notice(text)
         if outcome.layout is not None:
             self._sent(message.portal, portal, outcome)
-            for part in copied(outcome, outcome.layout):
+            async for part in pieces(copied(outcome.layout, outcome.fields or [], outcome.rows)):
                 yield part
+            yield replies.command_complete(outcome.tag)
             return
         fields = outcome.fields or []
         codes = _spread(formats, len(fields)) if fields else []
@@ -142,8 +131,8 @@ class Extended:
         begin, portal.sent = portal.sent, end
         if end == len(outcome.rows):
             self._sent(message.portal, portal, outcome)
-        for at in range(begin, end, 1000):
-            yield encoded_rows(fields, codes, outcome.rows[at : min(end, at + 1000)])
+        async for part in pieces(encoded(fields, codes, outcome.rows[begin:end])):
+            yield part
         if end < len(outcome.rows):
             yield replies.PORTAL_SUSPENDED
             return

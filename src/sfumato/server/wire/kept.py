@@ -51,6 +51,7 @@ class Cursor:
         rows: Its rows.
         hold: Whether it outlasts a transaction.
         size: What it weighs (`weight_of`).
+        dataset: That was asked; empty: none.
         at: The row that it stands on, 0 before the first.
     """
 
@@ -58,6 +59,7 @@ class Cursor:
     rows: list[tuple[Any, ...]]
     hold: bool
     size: int
+    dataset: str = ""
     at: int = 0
 
     def fetch(self, way: str) -> list[tuple[Any, ...]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,13 +15,18 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from sfumato.plan.expressions.facts import Facts, facts_of
+from sfumato.plan.expressions.ranges import EXACT
 from sfumato.plan.expressions.tree import columns_of
+from sfumato.plan.questions.aggregates import Estimator, Linear
 from sfumato.plan.questions.nodes import LEVEL
 from sfumato.server.wire.replies import Field
 from sfumato.server.wire.rewriting import parsed
+from sfumato.server.wire.sqlstates import WireError
 from sfumato.server.wire.types import FLOAT8, INT8, KINDS, TEXT, kind_of, oid_of
 
 if TYPE_CHECKING:
+    from sfumato.plan.questions.measurement import Measurement
+    from sfumato.plan.questions.slots import Slot
     from sfumato.session import Query, Release
 
 __all__ = ["answer_fields", "answer_table", "field_of", "parameter_columns", "parameter_oids"]
@@ -35,6 +41,8 @@ _NUMBERED = re.compile(
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?(?:\*/|\Z)|\$(?P<n>[0-9]{1,5})", re.DOTALL
 )
 _MOST_PARAMETERS = 65_535
+_LARGEST, _KEYS, _EXACT = 2**62, Fraction(2**61), Fraction(EXACT)
+_ROWS, _GROUPS = 2**40, 2**20  # that no table, and no answer, goes beyond
 
 
 def field_of(name: str, oid: int) -> Field:
@@ -54,8 +62,9 @@ def answer_fields(query: Query, *, intervals: bool) -> list[Field]:
     taken = {column.name for column in report.columns} | {bar.name for bar in report.bars}
     fields: list[Field] = []
     for column in report.columns:
-        kind = facts_of(column.expression, kinds).kind
-        fields.append(field_of(column.name, oid_of(str(kind))))
+        facts = facts_of(column.expression, kinds)
+        kind = facts.kind
+        fields.append(field_of(column.name, FLOAT8 if _is_too_large(facts) else oid_of(str(kind))))
         if intervals and kind in ("integer", "float") and _is_noisy(column.expression):
             for end in ("low", "high"):
                 name = _free(f"{column.name}_{end}", taken)
@@ -65,6 +74,11 @@ def answer_fields(query: Query, *, intervals: bool) -> list[Field]:
         place = next((at for at, one in enumerate(fields) if before and one.name == before[-1]), -1)
         fields.insert(place + 1, field_of(bar.name, FLOAT8))
     return fields
+
+
+def _is_too_large(facts: Facts) -> bool:
+    """Whether whole numbers may be among them that the type of whole numbers does not hold."""
+    return facts.kind == "integer" and not (facts.low > -_LARGEST and facts.high < _LARGEST)
 
 
 def _shown(query: Query) -> list[Any]:
@@ -91,14 +105,39 @@ def _kinds(query: Query) -> dict[str, Facts]:
     report, recipe = query.report, query.recipe()
     found = {LEVEL: Facts("text", nullable=False)}
     for place, aggregate in enumerate(recipe.aggregates):
-        found[f"a{place}"] = Facts("integer" if aggregate.whole else "float")
+        found[f"a{place}"] = _of_aggregate(aggregate, recipe.measured.measurements)
     for place, key in enumerate(report.child.keys):
-        found[f"k{place}"] = Facts(facts_of(key.expression, query.plan.rows.columns).kind)
-        found[f"g{place}"] = Facts("integer", nullable=False)
+        facts = facts_of(key.expression, query.plan.rows.columns)
+        held = facts.kind == "integer"  # a key beyond 64 bits is refused
+        found[f"k{place}"] = Facts(facts.kind, True, -_KEYS, _KEYS) if held else Facts(facts.kind)
+        found[f"g{place}"] = Facts("integer", False, Fraction(0), Fraction(_GROUPS))
     for place, window in enumerate(report.windows):
-        kind = facts_of(window.value, found).kind if window.function == "sum" else "integer"
-        found[f"w{place}"] = Facts(kind)
+        found[f"w{place}"] = _summed(window, found)
     return found
+
+
+def _of_aggregate(aggregate: Estimator | Slot, measurements: Sequence[Measurement]) -> Facts:
+    """What is known of an aggregate, even of a table that has as many rows as there are anywhere."""
+    if not isinstance(aggregate, Estimator):
+        return Facts("integer", True, -_EXACT, _EXACT) if aggregate.whole else Facts("float")
+    if not aggregate.whole:
+        return Facts("float", True, aggregate.lower, aggregate.upper)
+    if not isinstance(aggregate, Linear):
+        return Facts("integer", True, -_EXACT, _EXACT)
+    most = abs(aggregate.constant)
+    for weight, part in zip(aggregate.weights, aggregate.parts, strict=True):
+        ends = measurements[part].lower, measurements[part].upper
+        most += abs(weight) * max(1, *map(abs, ends)) * _ROWS
+    return Facts("integer", True, -most, most)
+
+
+def _summed(window: Any, columns: Mapping[str, Facts]) -> Facts:
+    if window.function != "sum":
+        return Facts("integer", True, Fraction(0), Fraction(_GROUPS))
+    facts = facts_of(window.value, columns)
+    if facts.kind != "integer" or facts.lower is None or facts.upper is None:
+        return Facts(facts.kind)
+    return Facts("integer", True, facts.lower * _GROUPS, facts.upper * _GROUPS)
 
 
 def answer_table(release: Release, fields: Sequence[Field], confidence: Any, *, intervals: bool) -> pa.Table:
@@ -129,9 +168,19 @@ def _as(column: pa.ChunkedArray | None, field: Field, size: int) -> Any:
     if kind_of(column.type).oid == field.oid:
         return column
     if field.oid == INT8 and pa.types.is_floating(column.type):
-        whole = pc.min_element_wise(pc.max_element_wise(pc.round(column), -float(2**62)), float(2**62))
-        return whole.cast(pa.int64())
-    return column.cast(pa.float64() if field.oid == FLOAT8 else pa.string())
+        return _as_whole(column, field.name)
+    return column.cast(pa.float64() if field.oid == FLOAT8 else pa.string(), safe=False)
+
+
+def _as_whole(column: pa.ChunkedArray, name: str) -> Any:
+    try:
+        return pc.round(column).cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise WireError(
+            "22003",
+            f"A number in {name} is larger than a bigint.",
+            hint=f"Divide {name} by a constant; what was paid for is in the ledger.",
+        ) from None
 
 
 def parameter_oids(text: str, given: Sequence[int], kinds: Mapping[str, int]) -> tuple[int, ...]:

@@ -266,7 +266,7 @@ def _from_binary(oid: int, value: bytes) -> Any:
     if oid in _WORDS:
         return struct.unpack(_WORDS[oid], value)[0]
     if oid in _ELEMENTS:
-        return _from_array(value)
+        return _from_array(_ELEMENTS[oid], value)
     match oid:
         case _ if oid == BOOL:
             return bool(value[0])
@@ -297,12 +297,13 @@ def _from_numeric(value: bytes) -> Any:
     return _plain(-exact if sign else exact)
 
 
-def _from_array(value: bytes) -> list[Any]:
-    dimensions, _, oid = struct.unpack(">iiI", value[:12])
+def _from_array(oid: int, value: bytes) -> list[Any]:
+    """A list of values of one type, which is never itself that of a list."""
+    dimensions, _, said = struct.unpack(">iiI", value[:12])
+    if said != oid or dimensions not in (0, 1):
+        raise ValueError
     if dimensions == 0:
         return []
-    if dimensions != 1:
-        raise ValueError
     count, at, found = struct.unpack(">i", value[12:16])[0], 20, list[Any]()
     for _ in range(count):
         (length,) = struct.unpack(">i", value[at : at + 4])
