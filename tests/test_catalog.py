@@ -353,6 +353,25 @@ def test_any_column_name_makes_valid_toml(columns, source):
     assert set(data["tables"]["t"]["columns"]) == asked
 
 
+@pytest.mark.parametrize("unit", ["patient_id", None])
+def test_the_ceiling_of_a_fresh_file_can_be_declared(tmp_path, unit):
+    text = draft([DraftTable("t", "t", VISITS)], unit=unit, epsilon="1")
+    assert f"# no {unit or 'unit'} has more rows than this" in text
+    declared = text.replace("# ceiling = ", "ceiling = ").replace('unit = "?"', 'unit = "patient_id"')
+    assert read(tmp_path, declared).tables[0].unit.ceiling == 50
+    assert "ceiling" not in draft([DraftTable("t", "t", VISITS)], unit="row")
+
+
+@pytest.mark.parametrize("delimiter", [";", ","])
+def test_the_formats_of_a_fresh_file_can_be_uncommented(tmp_path, delimiter):
+    columns = dict.fromkeys(VISITS, "text")
+    made = DraftTable("v", "v.csv", columns, untyped=True, delimiter=delimiter)
+    text = draft([made], unit="patient_id", epsilon="1")
+    assert ("\n[tables.v.csv]\n" in text) == (delimiter == ";")
+    section = text.replace("# [tables.v.csv]", "[tables.v.csv]").replace("# decimal", "decimal")
+    assert read(tmp_path, section).tables[0].source.decimal == ","
+
+
 def test_every_setting_of_a_fresh_file_is_a_known_one():
     data = tomllib.loads(draft([DraftTable("t", "t", VISITS)]))
     assert set(data) <= set(KEYS[""])

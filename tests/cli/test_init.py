@@ -1,6 +1,7 @@
 """`sfumato init`: any source, public metadata only, nothing overwritten."""
 
 import gzip
+import shlex
 import tomllib
 
 import duckdb
@@ -71,10 +72,39 @@ def test_who_protects_rows_is_told_which_column_may_name_people(cli, data, heade
 
 
 def test_one_place_to_decide_is_one(cli, data):
-    for header, words in (("note", "1 place is marked"), ("note,remark", "2 places are marked")):
+    for header, words in (
+        ("note", "1 place in sfumato.toml is"),
+        ("note,remark", "2 places in sfumato.toml are"),
+    ):
         (data / "people.csv").write_text(f"{header}\n")
         said = cli("init", "people.csv", "--header", "--unit", "row", "--epsilon", "1", "--force").out
         assert words in " ".join(said.split())
+
+
+def test_a_name_that_needs_quotes_is_shown_in_a_line_that_a_shell_takes(cli, data):
+    (data / "people.csv").write_text("id,email,Income (EUR)\na,x,5\n")
+    made = cli("init", "people.csv", "--header", "--unit", "row", "--epsilon", "1")
+    line = next(line for line in made.out.splitlines() if "Income (EUR)" in line and "sfumato query" in line)
+    program, *arguments = shlex.split(line)
+    assert program == "sfumato"
+    assert cli(*arguments).code == 0
+    (data / "people.csv").write_text("id,income\na,5\n")
+    assert "double quotes" not in cli("init", "people.csv", "--header", "--unit", "row", "--force").out
+
+
+def test_a_name_without_its_quotes_is_answered_with_a_line_that_a_shell_takes(cli, data):
+    (data / "people.csv").write_text("id,email,Income (EUR)\na,x,5\n")
+    assert cli("init", "people.csv", "--header", "--unit", "row", "--epsilon", "1").code == 0
+    for asked in ("SELECT COUNT(Income (EUR)) AS n FROM people", "SELECT COUNT(Income) AS n FROM people"):
+        refused = cli("query", asked, "--epsilon", "0.1")
+        assert refused.code == 2
+        _, *arguments = shlex.split(refused.err.splitlines()[-1])
+        assert cli(*arguments).code == 0
+    bounds = cli("query", 'SELECT AVG("Income (EUR)") AS n FROM people', "--epsilon", "0.1").err
+    assert "put the whole question in single quotes: sfumato query 'SELECT …'" in " ".join(bounds.split())
+    plain = cli("query", "SELECT email, COUNT(*) AS n FROM people GROUP BY email", "--epsilon", "0.1").err
+    assert "Others must first be declared, by the steward." in " ".join(plain.split())
+    assert "shell" not in plain
 
 
 def test_nothing_in_the_file_depends_on_the_rows(cli, data):

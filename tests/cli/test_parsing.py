@@ -17,6 +17,18 @@ def _outcome(read, context, value):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_no_type_of_a_flag_which_takes_no_value(name):
+    command = COMMANDS[name]
+    context = command.context_class(command)
+    types = {each.name: each.display_type_rich(context) for each in command.get_params(context)}
+    assert types["help"] is None
+    assert "<bool>" not in types.values()
+    assert all(
+        types[each.name] for each in command.get_params(context) if not getattr(each, "is_flag", False)
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_values_are_those_that_typer_gives(name):
     command = COMMANDS[name]
     context = command.context_class(command)

@@ -7,8 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 from re import _constants, _parser
 
+import pyarrow as pa
 import pytest
 
+import sfumato as sf
 from sfumato.errors import QueryRefused
 from sfumato.server.page.ask import repairs
 from sfumato.server.page.ask.quoting import Asked, Quoted, Refused, quoted
@@ -77,6 +79,17 @@ def test_the_first_repair_is_a_question_that_has_a_quote(session, sql, mended):
     assert isinstance(found, Refused)
     assert found.repairs[0].sql == mended
     assert isinstance(quoted(session, Asked(mended, "0.1")), Quoted)
+
+
+def test_bounds_are_offered_as_names_to_replace_and_never_as_numbers():
+    free = sf.PrivateTable(
+        "t", source=pa.table({"x": [1.0]}), unit=sf.PrivacyUnit.row(), schema={"x": sf.Float()}
+    )
+    with sf.Session(free, budget=sf.Budget(1)) as session:
+        (repair,) = quoted(session, Asked("SELECT SUM(x) FROM t", "0.1")).repairs
+        assert repair.sql == "SELECT SUM(LEAST(GREATEST(x, LOW), HIGH)) FROM t"
+        left = quoted(session, Asked(repair.sql.replace("HIGH", "9"), "0.1"))
+        assert left.fix == "Put the least value that you expect in the place of LOW."
 
 
 @pytest.mark.parametrize(

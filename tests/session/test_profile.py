@@ -197,6 +197,26 @@ def test_the_limit_that_is_chosen_is_told_where_it_matters():
         assert told == "At most 1 row of each u counts, chosen by the profile."
         units = session.sql("SELECT COUNT(DISTINCT u) AS n FROM t").quote(epsilon=1)
         assert "chosen by the profile" not in str(units)
+    named = table_of([1] * 50)
+    named = sf.PrivateTable("t", source=named.source, unit=named.unit, schema={"k": sf.Text()})
+    with sf.Session(named, budget=sf.Budget(10**4, "1e-3")) as session:
+        session.profile("t", epsilon=1000)
+        found = session.sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k").quote(epsilon=1, delta="1e-6")
+        assert "distinct u, not rows" in str(found)
+        assert found.notes[-1].endswith(
+            "chosen by the profile: so COUNT(*) counts each u once, not its rows."
+        )
+
+
+@pytest.mark.parametrize(
+    ("more", "advised"), [({}, True), ({"ceiling": 1000}, True), ({"ceiling": 50}, False)]
+)
+def test_a_ceiling_that_nobody_declared_is_named_with_the_way_to_a_narrower_bound(more, advised):
+    with session_of([40] * 300, **more) as session:
+        shown = " ".join(str(session.sql(COUNT).release(epsilon=4)).split())
+        most = more.get("ceiling", 1000)
+        assert f"where no u has more than {most:,} rows" in shown
+        assert ("rows (declare a smaller ceiling if you know one)" in shown) == advised
 
 
 def test_a_question_may_keep_limits_of_its_own():

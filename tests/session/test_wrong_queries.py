@@ -235,7 +235,7 @@ WRONG = [
     (
         f"SELECT AVG(n) FROM {ITEMS}",
         "needs bounds for n:",
-        "AVG(LEAST(GREATEST(n, 0), 100))",
+        "AVG(LEAST(GREATEST(n, LOW), HIGH))",
         f"SELECT AVG(LEAST(GREATEST(n, 0), 100)) FROM {ITEMS}",
     ),
     (

@@ -252,15 +252,28 @@ def test_suggestions_can_be_followed_to_the_letter():
     quoted = refusal('SELECT "Gebühr in €", COUNT(*) FROM fees GROUP BY 1', fees)
     assert "enum" not in quoted.lower()
     assert 'WHERE "Gebühr in €" IN (1, 2, 3)' in quoted
-    steps = 'FLOOR(LEAST(GREATEST("Gebühr in €", 0), 100) / 10) * 10'
+    steps = 'FLOOR(LEAST(GREATEST("Gebühr in €", LOW), HIGH) / 10) * 10'
     assert steps in quoted
+    assert refusal(f"SELECT {steps}, COUNT(*) FROM fees GROUP BY 1", fees).endswith("in the place of HIGH.")
+    steps = steps.replace("LOW", "0").replace("HIGH", "100")
     parse(f"SELECT {steps}, COUNT(*) FROM fees GROUP BY {steps}", {"fees": fees})
     parse(
         'SELECT "Gebühr in €", COUNT(*) FROM fees WHERE "Gebühr in €" IN (1, 2, 3) GROUP BY 1', {"fees": fees}
     )
     parse("SELECT \"order\", COUNT(*) FROM fees WHERE \"order\" IN ('a', 'b') GROUP BY 1", {"fees": fees})
-    assert 'GREATEST("Gebühr in €", 0)' in refusal('SELECT SUM("Gebühr in €") FROM fees', fees)
+    assert 'GREATEST("Gebühr in €", LOW)' in refusal('SELECT SUM("Gebühr in €") FROM fees', fees)
     assert 'Did you mean "Gebühr in €"?' in refusal("SELECT SUM(Gebühr) FROM fees", fees)
+    called = PrivateTable(
+        "t", source="t", unit=PrivacyUnit.row(), schema={"Income (EUR)": Int(), "comment": Text()}
+    )
+    assert 'Write "Income (EUR)", with its double quotes.' in refusal(
+        "SELECT SUM(Income (EUR)) FROM t", called
+    )
+    assert 'Did you mean "Income (EUR)"?' in refusal("SELECT SUM(Income) FROM t", called)
+    wide = PrivateTable(
+        "t", source="t", unit=PrivacyUnit.row(), schema={f"q{i}": Int() for i in range(1, 1015)}
+    )
+    assert "q11, q12 and 1,002 more. Others" in refusal("SELECT COUNT(email) FROM t", wide)
 
 
 def test_functions_are_named_as_they_were_typed():

@@ -62,7 +62,7 @@ def test_a_column_is_told_as_the_innermost_query_that_names_it_does():
     inner = "SELECT patient, days AS length FROM stays"
     refusal = told(f"SELECT SUM(length) FROM ({inner})")
     assert refusal.reason.startswith("SUM needs bounds for length:")
-    assert refusal.fix.startswith("Write SUM(LEAST(GREATEST(length, 0), 100)),")
+    assert refusal.fix.startswith("Write SUM(LEAST(GREATEST(length, LOW), HIGH)),")
     twice = told("SELECT SUM(a.days) FROM stays AS a JOIN stays AS b ON a.patient = b.patient")
     assert twice.reason.startswith("SUM needs bounds for a.days:")
     odd = told('SELECT SUM("a {column}") FROM (SELECT patient, days AS "a {column}" FROM stays)')

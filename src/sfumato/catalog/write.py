@@ -198,7 +198,8 @@ def _table(table: DraftTable, unit: str | None, dataset: str | None) -> str:
     lines += [] if dataset is None else [f"{f'dataset = {quoted(dataset)}':<28} # whose budget it draws on"]
     lines += [
         'version = "1"                # change it when the data changes',
-        "# size = 1000                # about how many units, if that is public: quotes means",
+        "# size = 1000                # about how many units, if public;",
+        "#                            # lets quotes show the error of means",
         *_exactly(unit),
         "",
         *_csv(table),
@@ -229,8 +230,9 @@ def _csv(table: DraftTable) -> list[str]:
     ]
     if table.names is None:
         usual = table.decimal != "," and not table.dates
-        head = f"# {section:<26} # if it is not written in the usual way:" if usual else section
-        return [head, *formats, ""]
+        if usual and table.delimiter in (None, ","):
+            return [f"# {section:<26} # if it is not written in the usual way;", _TOO, *formats, ""]
+        return [section, *formats, ""]
     lines = [section, *_comment(table.remark)]
     if not table.header:
         lines += ["header = false", f"delimiter = {quoted(table.delimiter or ',')}"]
@@ -239,6 +241,7 @@ def _csv(table: DraftTable) -> list[str]:
     return [*lines, *formats, ""]
 
 
+_TOO = "# uncomment the line above, too, with any of these:"
 _DECIMAL = '# decimal = ","              # numbers are written 3,5'
 _DATES = '# dates = ["%d.%m.%Y"]       # days are written 31.12.2024, not 2024-12-31'
 
@@ -279,7 +282,7 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
                 f'{table.name} has no column {unit[:40]!r}; give one of its own, or "row".'
                 f"{nearest(unit, table.columns)}"
             )
-        return [f"{f'unit = {quoted(unit)}':<28} # whose privacy is protected", *_groups(table)]
+        return [f"{f'unit = {quoted(unit)}':<28} # whose privacy is protected", *_groups(table, unit)]
     likely = [column for column in units_of(table.columns) if table.role(column) == "identifier"][:_LIKELY]
     if not likely:
         hint = [
@@ -294,9 +297,11 @@ def _unit(table: DraftTable, unit: str | None) -> list[str]:
     return [*hint, f'unit = "{UNDECIDED}"', *_groups(table)]
 
 
-def _groups(table: DraftTable) -> list[str]:
+def _groups(table: DraftTable, unit: str = "unit") -> list[str]:
     rows = '"auto"' if table.max_rows is None else str(table.max_rows)
-    return [*_ROWS, f"max_rows = {rows}", _FEW_GROUPS]
+    owner = unit if toml_key(unit) == unit else quoted(unit)
+    most = f"# ceiling = 50               # no {owner} has more rows than this; 1000 unless given"
+    return [*_ROWS, f"max_rows = {rows}", most, _FEW_GROUPS]
 
 
 _LIKELY = 3  # units that are suggested

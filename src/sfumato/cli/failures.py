@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import functools
 import os
+import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable
@@ -22,9 +24,9 @@ from typing import Any, TypeVar
 import typer
 
 from sfumato import errors
-from sfumato.cli.output import HARD, emit_json, paragraph, say
+from sfumato.cli.output import HARD, emit_json, paragraph, say, unbroken
 
-__all__ = ["FAILURES", "reported", "tell"]
+__all__ = ["FAILURES", "in_shell", "reported", "tell"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -62,6 +64,8 @@ def reported(command: Command) -> Command:
         except errors.SfumatoError as error:
             code, headline = FAILURES.get(error.code, (1, "That did not work."))
             tell(getattr(error, "headline", headline), error.shell or str(error), error.code, as_json=as_json)
+            if not as_json:
+                _how_quoted(error)
             _trace(error)
             raise typer.Exit(code) from None
         except KeyboardInterrupt:
@@ -100,6 +104,30 @@ def tell(headline: str, text: str, code: str, *, as_json: bool) -> None:
         return
     say(f"sfumato: {headline}", style="bad", stream=sys.stderr)
     paragraph(text, indent="  ", stream=sys.stderr)
+
+
+def _how_quoted(error: errors.SfumatoError) -> None:
+    """How a shell takes a name in double quotes, where that is what a refusal speaks of."""
+    if not isinstance(error, errors.QueryRefused):
+        return
+    quoted: list[str] = re.findall(r'"(?:[^"]|"")*"', f"{error.reason} {error.fix}")
+    names = [name for name in quoted if re.search(r"\W", name[1:-1])]
+    table, found, _ = error.reason.partition(" has no declared column ")
+    if names and found and "Columns: " not in error.fix:
+        paragraph("In a shell put the whole question in single quotes:", indent="  ", stream=sys.stderr)
+        say(f"  {in_shell(names[0], table)}", stream=sys.stderr)
+    elif names and " needs bounds for " in error.reason:
+        paragraph(
+            "In a shell put the whole question in single quotes: " + unbroken("sfumato query 'SELECT …'"),
+            indent="  ",
+            stream=sys.stderr,
+        )
+
+
+def in_shell(name: str, table: str) -> str:
+    """A command with a column whose name is written in double quotes: the question is in single ones."""
+    question = f"SELECT COUNT({name}) AS n FROM {table}"
+    return f"sfumato query {shlex.quote(question)} --epsilon 0.1"
 
 
 def _trace(error: BaseException) -> None:

@@ -20,11 +20,17 @@ def lighten(command: Any) -> None:
         for parameter in parameters:
             if not isinstance(parameter.process_value, _Values):
                 parameter.process_value = _Values(parameter)
+            if getattr(parameter, "is_flag", False):
+                parameter.display_type_rich = _nothing  # a flag takes no value, so that help shows no type
         return parameters
 
     command.get_params = lightened
     for inner in getattr(command, "commands", {}).values():
         lighten(inner)
+
+
+def _nothing(ctx: Any) -> None:
+    del ctx
 
 
 class _Values:

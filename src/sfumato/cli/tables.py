@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.failures import reported
+from sfumato.cli.failures import in_shell, reported
 from sfumato.cli.headers import named
 from sfumato.cli.opening import config_flag, read_catalog
 from sfumato.cli.options import ConfigOption, JsonOption
@@ -28,7 +28,7 @@ _PRICE = "0.1"  # of a first question
 
 _SEMICOLONS = (
     "Its fields are separated by semicolons. Such files often write 3,5 for a number and 31.12.2024 for a "
-    "day; if this one does, set decimal and dates in its csv section."
+    "day; if this one does, uncomment decimal and dates in the section [tables.{name}.csv] of {file}."
 )
 
 
@@ -62,6 +62,7 @@ def init(
     """Write a commented sfumato.toml for your files, from names and types alone."""
     from sfumato.catalog import draft, write_new
     from sfumato.catalog.looking import drafted
+    from sfumato.catalog.write import toml_key
     from sfumato.numeric.exact import delta_of, positive
 
     if epsilon is not None:
@@ -104,11 +105,17 @@ def init(
             paragraph(naming.reason)
         if made.delimiter == ";":
             say()
-            paragraph(_SEMICOLONS)
+            paragraph(_SEMICOLONS.format(name=toml_key(made.name), file=output.name))
+        if name := _in_quotes(made):
+            say()
+            paragraph(f"{name} is written in double quotes, and the whole question in single ones:")
+            say()
+            say(f"  {in_shell(name, made.name)}{config_flag(output)}")
     say()
     source = "names" if all(made.untyped for made in tables) else "names and types"
     is_decided = unit is not None and epsilon is not None
-    paragraph(f"From {source} alone; no value of a row was used. {_to_decide(marks, is_decided=is_decided)}")
+    left = _to_decide(marks, output.name, is_decided=is_decided)
+    paragraph(f"From {source} alone; no value of a row was used. {left}")
     if unit == "row":
         say()
         paragraph(_each_row(tables))
@@ -116,15 +123,27 @@ def init(
     _say_next(tables[0].name, output, epsilon if is_decided else None)
 
 
-def _to_decide(marks: int, *, is_decided: bool) -> str:
+def _in_quotes(made: DraftTable) -> str:
+    """The first column that can be asked for and whose name needs quotes, as SQL writes it; else empty."""
+    from sfumato.plan.expressions.names import in_sql
+
+    asked = [
+        name
+        for name in made.columns
+        if made.type(name) is not None and not made.of(name).is_left_out(made.role(name))
+    ]
+    return next((in_sql(name) for name in asked if in_sql(name) != name), "")
+
+
+def _to_decide(marks: int, file: str, *, is_decided: bool) -> str:
     """How much is left to decide, and what for."""
-    places = "1 place is" if marks == 1 else f"{marks} places are"
+    places = f"1 place in {file} is" if marks == 1 else f"{marks} places in {file} are"
     needed = (
         "bounds are needed before sums and means"
         if is_decided
         else "a unit and a budget are needed before the first query, bounds before sums and means"
     )
-    return f"{places} marked DECIDE in it: {needed}."
+    return f"{places} marked DECIDE: {needed}."
 
 
 def _each_row(tables: list[DraftTable]) -> str:

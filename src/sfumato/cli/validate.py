@@ -50,6 +50,7 @@ def validate(
             threads=limits.threads,
             memory=limits.memory,
             timeout=limits.timeout,
+            roles=catalog.roles,
         )
     report = Validation(tuple(table for table in whole.tables if table.name in names))
     if json_:

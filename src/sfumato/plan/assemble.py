@@ -263,11 +263,12 @@ def _endless(key: Expression, facts: Facts) -> QueryRefused:
             most=_MOST_GROUPS,
             column=column,
         )
-    held = "{column}" if bounded else "LEAST(GREATEST({column}, 0), 100)"
+    held = "{column}" if bounded else "LEAST(GREATEST({column}, LOW), HIGH)"
     return QueryRefused(
         "GROUP BY {what} has no list of values: fractions are rarely shared by two rows.",
         f"Group by steps, such as FLOOR({held} / 10) * 10, or list the values: "
-        "WHERE {column} IN (1, 2, 3).",
+        "WHERE {column} IN (1, 2, 3)."
+        + ("" if bounded else " LOW and HIGH are the least and the greatest value that you expect."),
         what=what,
         column=column,
     )

@@ -205,7 +205,7 @@ class Intervals:
             return f" {self.known.within(self._owner)}"
         if self.groups is None or self.quote.measured.groups is not None:
             return ""  # there are no more groups than are listed
-        return f" where no {self._owner} is in more than {self.groups.ceiling:,} groups"
+        return f" where no {self._owner} is in more than {self.groups.ceiling:,} groups{self.groups.advice}"
 
     @property
     def _owner(self) -> str:

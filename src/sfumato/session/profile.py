@@ -222,7 +222,15 @@ def _told(plan: Plan, rung: int) -> tuple[str, ...]:
         if kinds == {"units"}:
             return ()
     count = "counts" if rung == 1 else "count"
-    return (f"At most {several(rung, 'row')} of each {plan.rows.owner} {count}, chosen by the profile.",)
+    owner = plan.rows.owner
+    told = f"At most {several(rung, 'row')} of each {owner} {count}, chosen by the profile"
+    if (
+        rung == 1
+        and recipe is not None
+        and any("not rows" in str(phrase or "") for phrase in estimands(plan))
+    ):
+        told += f": so COUNT(*) counts each {owner} once, not its rows"
+    return (f"{told}.",)
 
 
 def _adds_up(plan: Plan) -> bool:

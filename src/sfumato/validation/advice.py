@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sfumato._dataclasses import dataclass
-from sfumato.catalog.write import toml_key
+from sfumato.catalog.write import quoted, toml_key
 from sfumato.engines.csv_format import Csv
 from sfumato.schema import ColumnType, Int, Text
 from sfumato.validation import patterns
@@ -36,6 +36,7 @@ def advise(
     unfit: Mapping[str, str],
     units: Units | None,
     lines: Lines | None,
+    roles: Mapping[str, str],
 ) -> tuple[tuple[str, ...], tuple[Change, ...]]:
     """The findings and the changes of one table.
 
@@ -52,11 +53,13 @@ def advise(
         unfit: Columns that the source has in another type, with it.
         units: How many rows units have.
         lines: What the file shows as text.
+        roles: The role of each column in sfumato.toml; those left out have none there.
     """
     findings = [*_of_lines(lines), *_of_names(missing, repeated), *_of_types(declared, refused, unfit)]
     for column in columns:
         findings += _of_column(column, cells[column.name], declared[column.name])
     findings += _of_blanks(columns, cells, trimmed=csv is not None and csv.trim)
+    findings += _of_units_of_numbers(columns, cells, declared, decimal="." if csv is None else csv.decimal)
     signs = _Signs.of(columns, cells, csv or Csv("t.csv")) if is_csv else _Signs()
     if signs.commas and signs.points:
         first = signs.commas[0]
@@ -74,13 +77,48 @@ def advise(
     if is_csv:
         changes += _formats(declared, columns, cells, forms, csv or Csv("t.csv"), signs, types)
     for name, new in types.items():
-        old = str(declared[name].to_dict()["type"])
-        changes.append(Change("columns", _typed(name, old), _typed(name, new)))
+        declaration, role = declared[name].to_dict(), roles.get(name)
+        old = declaration["type"]
+        kept = {key: value for key, value in declaration.items() if _stays(key, str(old), new)}
+        changes.append(
+            Change(
+                "columns",
+                _line(name, declaration, role),
+                _line(name, {**kept, "type": new}, role),
+                f"{old} to {new}",
+            )
+        )
     return tuple(findings), tuple(changes)
 
 
-def _typed(name: str, word: str) -> str:
-    return f'{toml_key(name)} = {{ type = "{word}", … }}'
+def _line(name: str, declaration: Mapping[str, object], role: str | None) -> str:
+    """A column as sfumato.toml has it."""
+    settings = {"type": declaration["type"], "role": role, **declaration}
+    written = [
+        f"{key} = {_toml(value, is_moment=key in ('start', 'end'))}"
+        for key, value in settings.items()
+        if value is not None and (key, value) != _USUAL
+    ]
+    return f"{toml_key(name)} = {{ {', '.join(written)} }}"
+
+
+_USUAL = ("nullable", True)
+
+
+def _toml(value: object, *, is_moment: bool = False) -> str:
+    """A setting's value; days and times are written without quotes."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return quoted(value) if isinstance(value, str) and not is_moment else str(value)
+
+
+def _stays(key: str, old: str, new: str) -> bool:
+    """Whether a setting of a column has a meaning for its new type: bounds of numbers for numbers."""
+    if key in ("lower", "upper"):
+        return {old, new} <= {"int", "float"}
+    return key in ("type", "nullable")
 
 
 def _of_lines(lines: Lines | None) -> list[str]:
@@ -149,6 +187,34 @@ def _of_blanks(columns: Sequence[ColumnReport], cells: Mapping[str, Cells], *, t
     if not padded:
         return []
     return [f'{", ".join(padded)}: {_many(sum(padded.values()), "value")} between blanks, as in " x".']
+
+
+def _of_units_of_numbers(
+    columns: Sequence[ColumnReport],
+    cells: Mapping[str, Cells],
+    declared: Mapping[str, ColumnType],
+    *,
+    decimal: str,
+) -> list[str]:
+    """Numbers that no setting reads, among them those in text: nearly all of its cells have a unit."""
+    unread = [
+        column.name
+        for column in columns
+        if any(form in column.patterns for form in _UNPLAIN)
+        or (isinstance(declared[column.name], Text) and _mostly(cells[column.name], cells[column.name].units))
+    ]
+    if not unread:
+        return []
+    plain, other = ("1874,64", "€1.874,64") if decimal == "," else ("1874.64", "€1,874.64")
+    texts = [name for name in unread if isinstance(declared[name], Text)]
+    then = f", and declare {' and '.join(texts)} as int or float" if texts else ""
+    return [
+        f"{', '.join(unread)}: numbers with a unit, or with thousands apart, cannot be read. Take signs, "
+        f"units and separators of thousands out of the file{then}: {plain}, not {other}."
+    ]
+
+
+_UNPLAIN = (patterns.WITH_UNIT, patterns.THOUSANDS)
 
 
 def _of_units(units: Units | None) -> list[str]:
@@ -317,7 +383,7 @@ def _unexplained(column: ColumnReport, *, mixed: bool) -> int:
     known = [
         n
         for phrase, n in column.patterns.items()
-        if phrase == patterns.MISSING
+        if phrase in (patterns.MISSING, *_UNPLAIN)
         or phrase.startswith(patterns.WRITTEN)
         or (phrase == patterns.DECIMAL_COMMAS and not mixed)
     ]

@@ -12,11 +12,14 @@ __all__ = [
     "LIKE_DAYS",
     "MISSING",
     "PADDED",
+    "THOUSANDS",
+    "WITH_UNIT",
     "WRITTEN",
     "is_day",
     "nothing",
     "outside",
     "unread",
+    "with_unit",
 ]
 
 ISO = "%Y-%m-%d"
@@ -37,9 +40,17 @@ DATES = (
 DECIMAL_COMMAS = "decimal commas, as in 3,5"
 MISSING = "words for nothing, such as NA"
 WRITTEN = "days written "
+THOUSANDS = "thousands apart, as in 1 000 or 1.000,5"
+WITH_UNIT = "numbers with a unit, as in 5 kg or € 3"
 PADDED = "fit without the blanks around them"
-_THOUSANDS = r"[-+]?\d{1,3}([ .'_]\d{3})+(,\d+)?|[-+]?\d{1,3}(,\d{3})+(\.\d+)?"
-_WITH_UNIT = r"[^\d\s]{1,4} ?[-+]?\d+([.,]\d+)?|[-+]?\d+([.,]\d+)? ?[^\d\s]{1,4}"
+_GAP = r"[ \x{A0}\x{202F}]"  # also those that do not break
+_THOUSANDS = (
+    rf"[-+]?\d{{1,3}}(({_GAP}|[.'’_])\d{{3}})+(,\d+)?|[-+]?\d{{1,3}}(({_GAP}|[,'’_])\d{{3}})+(\.\d+)?"
+)
+_PLAIN = rf"(\d{{1,3}}(({_GAP}|[.,'’_])\d{{3}})+|\d+)([.,]\d+)?"
+# A unit may be in front if it is a currency's sign or three capitals: p12 and bed 3 are no numbers.
+_BEFORE = rf"([A-Z]{{0,3}}\p{{Sc}}{_GAP}?|[A-Z]{{3}}{_GAP})"
+_WITH_UNIT = rf"[-+]?{_BEFORE}[-+]?{_PLAIN}|[-+]?{_PLAIN}{_GAP}?[^\d\s]{{1,4}}"
 _NOTHING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "unknown", "missing")
 
 
@@ -54,18 +65,21 @@ def is_day(cell: str, form: str) -> str:
     return f"{year} BETWEEN 1000 AND 9999 AND regexp_matches({cell}, '[0-9]')"
 
 
+def with_unit(cell: str) -> str:
+    """Whether a cell is a number with a unit, whatever parts its thousands."""
+    return f"regexp_full_match(trim({cell}), {literal(_WITH_UNIT)})"
+
+
 def unread(raw: str, kind: str) -> dict[str, str]:
     """Conditions on cells that cannot be read as the kind, by what they mean."""
     patterns = {MISSING: nothing(raw)}
     if kind in ("integer", "float"):
         patterns[DECIMAL_COMMAS] = rf"regexp_full_match(trim({raw}), '[-+]?\d+,\d+')"
-        patterns["thousands apart, as in 1 000 or 1.000,5"] = (
+        patterns[THOUSANDS] = (
             f"regexp_full_match(trim({raw}), {literal(_THOUSANDS)}) "
             rf"AND NOT regexp_full_match(trim({raw}), '[-+]?\d+,\d+')"
         )
-        patterns["numbers with a unit, as in 5 kg or € 3"] = (
-            f"regexp_full_match(trim({raw}), {literal(_WITH_UNIT)})"
-        )
+        patterns[WITH_UNIT] = with_unit(raw)
     if kind in ("date", "timestamp"):
         for form in DATES:
             if kind == "date" or "%H" in form:

@@ -53,6 +53,7 @@ class Cells:
         written: Text that looks like a day in some other form.
         truths: Text that looks like a truth value.
         nothing: Words for nothing, such as NA.
+        units: Text that looks like a number with a unit.
     """
 
     present: int
@@ -69,6 +70,7 @@ class Cells:
     written: int
     truths: int
     nothing: int
+    units: int
 
 
 class Reader:
@@ -147,6 +149,7 @@ def _terms(name: str, column: ColumnType, *, is_text: bool) -> list[str]:
         f"regexp_full_match(trim({raw}), {literal(patterns.LIKE_DAYS)})": is_open,
         f"lower(trim({raw})) IN ('true', 'false', 'yes', 'no', 't', 'f', 'y', 'n')": is_open,
         patterns.nothing(raw): is_open,
+        patterns.with_unit(raw): is_open,
     }
     return [*terms, *(_count(condition) if asked else "0" for condition, asked in like.items())]
 

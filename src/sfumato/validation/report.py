@@ -19,11 +19,18 @@ class Change:
     """A line of sfumato.toml to change, in the section of a table: `csv` or `columns`.
 
     Only types, formats and columns: no value and no bound is read off the data into a file.
+
+    Attributes:
+        section: The section.
+        old: The line as it is declared; None: there is none.
+        new: The line to write; None: the old one is to go.
+        what: For a column of another type both types, as in `text to int`; else empty.
     """
 
     section: str
     old: str | None
     new: str | None
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +70,11 @@ class Units:
         rows: By a number of rows, how many units have so many.
         unnamed: Rows that belong to no unit: no question counts them.
         alike: By a kind (blanks, case, leading zeros), how many ids are the same as another one but for it.
-        groups: By column, by a number of groups, how many units are in so many.
+        groups: By column, by a number of groups, how many units are in so many; of the first columns.
         max_rows: The declared limit; None: auto.
         max_groups: The declared limit.
         ceiling: The most rows that a unit is declared, or taken, to have.
+        grouped: How many columns there are to group by, counted or not.
     """
 
     column: str
@@ -77,6 +85,7 @@ class Units:
     max_rows: int | None
     max_groups: int
     ceiling: int
+    grouped: int
 
     @property
     def count(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -45,6 +45,7 @@ def validate(
     threads: int | None = None,
     memory: str | None = None,
     timeout: float | None = None,
+    roles: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Validation:
     """Hold what is declared about tables against their rows, for the steward alone.
 
@@ -61,6 +62,7 @@ def validate(
         threads: How many threads to use; by default one a core.
         memory: How much memory, like `"4GB"`; the rest goes to the disk, in a private folder.
         timeout: How many seconds one statement may take.
+        roles: By table and column the role that its line in `sfumato.toml` has, for lines to change.
 
     Privacy:
         None: the figures are exact, nobody pays for them, and whoever sees them learns of single rows. It is
@@ -82,7 +84,10 @@ def validate(
         try:
             reader = Reader(connection, timeout)
             opened = [_open(connection, reader, table, tables, steps) for table in tables]
-            reports = [_report(reader, each, tables, opened, steps) for each in opened]
+            reports = [
+                _report(reader, each, tables, opened, steps, (roles or {}).get(each.table.name, {}))
+                for each in opened
+            ]
         finally:
             connection.close()
     steps.at(1.0, "done")
@@ -223,7 +228,12 @@ def _is_refused(connection: Any, located: Located, name: str, kind: Kind) -> boo
 
 
 def _report(
-    reader: Reader, opened: _Open, tables: Sequence[Any], others: Sequence[_Open], steps: _Steps
+    reader: Reader,
+    opened: _Open,
+    tables: Sequence[Any],
+    others: Sequence[_Open],
+    steps: _Steps,
+    roles: Mapping[str, str],
 ) -> TableReport:
     table = opened.table
     within = steps.within(f"reading {table.name}")
@@ -262,6 +272,7 @@ def _report(
         unfit=opened.unfit,
         units=units,
         lines=opened.lines,
+        roles=roles,
     )
     shown = opened.located.shown.removeprefix("The source ").strip('"')
     return TableReport(
@@ -312,11 +323,12 @@ def _units(
         name
         for name, kind in opened.schema.items()
         if isinstance(kind, Enum | Bool | Text) and name != table.unit.column
-    ][:_MOST_GROUPED]
+    ]
+    counted = grouped[:_MOST_GROUPED]
     groups = {}
-    for place, name in enumerate(grouped, 1):
+    for place, name in enumerate(counted, 1):
         groups[name] = read_groups(reader, chain, name)
-        within(0.75 + 0.25 * place / len(grouped))
+        within(0.75 + 0.25 * place / len(counted))
     unit = table.unit
     return Units(
         str(unit.column),
@@ -327,6 +339,7 @@ def _units(
         None if unit.auto else unit.max_rows,
         unit.max_groups,
         table.profile[-1][0] if table.profile else unit.ceiling,
+        len(grouped),
     )
 
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 
+from sfumato.catalog.write import toml_key
 from sfumato.validation.report import LADDER, Change, TableReport, Units, Validation
 
 __all__ = ["told"]
 
 _WIDE = 80
 _BAR, _SHORT = 16, 12
+_FEW = 3  # changes of one sort that are shown with the old line, each
+_VERSION = (
+    "Give the table another version with these: under the same one, questions that were answered before are "
+    "answered from record, as the file was read then."
+)
 _LAST = 10_000  # the largest limit that is drawn
 HEAD = (
     "For the steward alone. What follows are exact counts of rows: not private, paid for by nobody, kept "
@@ -93,7 +100,10 @@ def _units(units: Units) -> list[str]:
 def _groups(units: Units) -> list[str]:
     k = units.max_groups
     wide = min(max(len(name) for name in units.groups), 20)
-    lines = [f"Units in more groups of a column than max_groups = {k}, and groups beyond it:", ""]
+    left = units.grouped - len(units.groups)
+    others = f" ({len(units.groups)} of {units.grouped} columns; the others were not counted)" if left else ""
+    head = f"Units in more groups of a column than max_groups = {k}, and groups beyond it{others}:"
+    lines = [*textwrap.wrap(head, _WIDE), ""]
     for name, held in units.groups.items():
         count, pairs = sum(held.values()), sum(groups * n for groups, n in held.items())
         above, cut = units.groups_cut(name, k)
@@ -122,11 +132,18 @@ def _findings(findings: Sequence[str]) -> list[str]:
 def _diff(name: str, changes: Sequence[Change]) -> list[str]:
     lines = ["To change in sfumato.toml; bounds, values and limits stay yours to decide:", ""]
     for section in sorted({change.section for change in changes}, reverse=True):
-        lines.append(f"  [tables.{name}.{section}]")
-        for change in changes:
-            if change.section == section:
-                lines += [f"{sign} {text}" for sign, text in (("-", change.old), ("+", change.new)) if text]
-    return lines
+        lines.append(f"  [tables.{toml_key(name)}.{section}]")
+        here = [change for change in changes if change.section == section]
+        many = {what for what, n in Counter(change.what for change in here).items() if what and n > _FEW}
+        for change in here:
+            if change.what not in many:
+                pairs = (("-", change.old and _short(change.old, _WIDE - 2)), ("+", change.new))
+                lines += [f"{sign} {text}" for sign, text in pairs if text]
+        for what in sorted(many):
+            new = [change.new for change in here if change.what == what and change.new]
+            lines += [f"  {len(new)} columns from {what}; these lines in the place of theirs:"]
+            lines += [f"+ {line}" for line in new]
+    return [*lines, "", *textwrap.wrap(_VERSION, _WIDE)]
 
 
 def _bar(part: int, whole: int, wide: int) -> str:
@@ -138,7 +155,10 @@ def _bar(part: int, whole: int, wide: int) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    """A share in percent that shows the least and the most there is: <0.1 % is not 0 %."""
+    """A share in percent that shows the least and the most there is: <0.1 % is not 0 %.
+
+    It is rounded, not cut: shares that are shown side by side add up to 100 %, but for what is lost to that.
+    """
     if not part or not whole:
         return "0 %"
     if part == whole:
@@ -146,9 +166,9 @@ def _share(part: int, whole: int) -> str:
     percent = 100 * part / whole
     if percent < 0.1:
         return "<.1 %"
-    if percent > 99.9:
+    if percent > 99.5:
         return ">99 %"
-    return f"{percent:.1f} %" if percent < 10 else f"{int(percent)} %"
+    return f"{percent:.1f} %" if percent < 9.95 else f"{round(percent)} %"
 
 
 def _short(text: str, wide: int) -> str:

@@ -67,7 +67,8 @@ def nearest(name: str, known: Collection[str], kind: str, *, listed: Collection[
     first = list(every)[:12]
     if not first:
         return ""
-    return f"{kind}: {', '.join(first)}{', …' if len(every) > len(first) else ''}."
+    more = len(every) - len(first)
+    return f"{kind}: {', '.join(first)}{f' and {more:,} more' if more else ''}."
 
 
 def no_method(owner: object, called: str, name: str, habits: Mapping[str, str]) -> AttributeError:

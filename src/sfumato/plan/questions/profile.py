@@ -36,6 +36,7 @@ from sfumato.plan.questions.nodes import (
 )
 from sfumato.plan.questions.relations import Readable, as_rows
 from sfumato.schema import PrivacyUnit
+from sfumato.schema.unit import CEILING
 
 __all__ = ["Profile", "ladder", "profile_question", "profiled"]
 
@@ -166,7 +167,12 @@ class Profile(Laddered):
 
     def within(self, owner: str) -> str:
         """For which tables its bounds hold, to go on with a sentence."""
-        return f"where no {owner} has more than {self.ceiling:,} rows"
+        return f"where no {owner} has more than {self.ceiling:,} rows{self.advice}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about the ceiling where nobody declared one; else empty."""
+        return " (declare a smaller ceiling if you know one)" if self.ceiling == CEILING else ""
 
     def most_cut(self, limit: int, risk: float) -> float:
         """More rows than are cut where at most so many of each unit count, but for a probability of `risk`.

@@ -219,7 +219,10 @@ def _as_number(truth: Expression) -> Expression:
     return Call("case", (truth, yes, call("not", truth), no, neither))
 
 
-_MEANT = ' If it holds numbers, have it declared with type = "int" or "float".'
+_MEANT = (
+    ' If it holds numbers, have it declared with type = "int" or "float". The file must have them plainly: '
+    "1000, not € 1,000."
+)
 _PARTS: dict[str | None, str] = {"date": "YEAR", "timestamp": "HOUR", "time": "HOUR"}
 
 
@@ -239,7 +242,7 @@ def _unbounded(name: str, argument: Expression, columns: Mapping[str, Facts]) ->
     column = only_column(argument)
     inside = column is not None and column != argument
     numeric = column is not None and facts_of(column, columns).numeric
-    held = "LEAST(GREATEST({held}, 0), 100)"
+    held = "LEAST(GREATEST({held}, LOW), HIGH)"  # names, since numbers would be copied as they are
     written = f"{held} in place of {{held}}" if inside and numeric else f"{{name}}({held})"
     if name != "SUM" and not (inside and numeric):
         # SQL's own GREATEST makes 0 of NULL, which an average would count.
@@ -248,7 +251,8 @@ def _unbounded(name: str, argument: Expression, columns: Mapping[str, Facts]) ->
         written += ", with the whole argument as x"
     return QueryRefused(
         "{name} needs bounds for {what}: without them one row could move it by any amount.",
-        f'Write {written}, or have bounds declared; bounds="auto" (--bounds auto) buys some.',
+        f"Write {written}, or have lower = LOW, upper = HIGH declared in sfumato.toml: the least and "
+        'greatest value that you expect. --bounds auto (Python: bounds="auto") buys some.',
         name=name,
         what=column if numeric else "its argument",
         column=column or "x",

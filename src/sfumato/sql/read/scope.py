@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from sqlglot import exp
@@ -180,12 +181,23 @@ class Scope:
         usable = [other for other in self.relation.columns if table in (None, other.table)]
         own = list(dict.fromkeys(in_sql(other.name) for other in usable if not other.is_unit))
         listed = [*own, *map(in_sql, self.named)]
-        fix = _turned(column) or _bare(name) or nearest(name, listed, "Columns", listed=own)
+        fix = _turned(column) or _bare(name) or self._near(name, table, own, listed)
         if not column.table and (column.this.args.get("quoted") or _is_compared(column)):
             text = "'" + name[:30].replace("'", "''") + "'"
             near = fix if difflib.get_close_matches(folded, [word.lower() for word in listed], 1, 0.8) else ""
             fix = f"Text is written in single quotes: {text}. {near}".strip()
         raise refuse(f"{self._shown(table)} column {shown(name)}.", fix).about("column")
+
+    def _near(self, name: str, table: str | None, own: Sequence[str], listed: Sequence[str]) -> str:
+        """The name that was meant, or those that there are and where others would come from."""
+        part = next((known for known in own if _is_part(name, known)), "")
+        if part.lower().startswith(f'"{name.lower()} '):
+            return f"Did you mean {part}?"
+        if part:
+            return f"Write {part}, with its double quotes."
+        fix = nearest(name, listed, "Columns", listed=own)
+        is_list = fix.startswith("Columns: ") and self._shown(table).endswith("declared")
+        return f"{fix} Others must first be declared, by the steward." if is_list else fix
 
     def _shown(self, table: str | None) -> str:
         tables = list(dict.fromkeys(column.table for column in self.relation.columns))
@@ -225,9 +237,17 @@ class Scope:
         return alias
 
 
+def _is_part(name: str, known: str) -> bool:
+    """Whether a word is one of those of a column that is written in double quotes."""
+    return known.startswith('"') and name.lower() in re.findall(r"\w+", known.lower())
+
+
 def _bare(name: str) -> str:
-    """Advice for an aggregate without its parentheses."""
+    """Advice for an aggregate without its parentheses, or for the name of a bound in an example."""
     word = name.upper()
+    if name in ("LOW", "HIGH"):
+        which = "least" if name == "LOW" else "greatest"
+        return f"Put the {which} value that you expect in the place of {name}."
     if word not in ("AVG", "COUNT", "MAX", "MEDIAN", "MIN", "SUM"):
         return ""
     call = "COUNT(*)" if word == "COUNT" else f"{word}(x)"

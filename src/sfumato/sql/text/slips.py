@@ -143,7 +143,8 @@ def _guess(tokens: Sequence[Token], at: int) -> str:
     listing = not any(is_kind(tokens, before, TokenType.FROM) for before in range(at))
     for place in (at, at - 1):
         if listing and place > 1 and is_word(tokens[place]) and ends_operand(tokens[place - 1]):
-            return f"Perhaps a comma is missing before {tokens[place].text[:20]}."
+            word = tokens[place].text[:20]
+            return f"Perhaps a comma is missing before {word}, or double quotes around a name with blanks."
     return ""
 
 
