@@ -103,7 +103,9 @@ def _too_often() -> QueryRefused:
 
 def _check_twice(tokens: Sequence[Token], types: Collection[TokenType]) -> None:
     """Refuse brackets of types in brackets of types, and joins that wait for their ON, beyond a few."""
-    levels = [[0, 0]]  # for each open bracket: whether it is read twice, and how many joins wait in it
+    # For each open bracket: whether it is read twice, and how many joins wait in it. All of these but the
+    # last one read again what follows them, brackets included.
+    levels = [[0, 0]]
     before = None
     for token in tokens:
         kind = token.token_type
@@ -118,7 +120,7 @@ def _check_twice(tokens: Sequence[Token], types: Collection[TokenType]) -> None:
             levels[-1][1] -= 1
         elif kind == TokenType.IDENTIFIER and len(_BRACKET.findall(token.text)) > _MOST_TWICE:
             raise _too_often()  # a quoted name may be a type, which is then parsed by itself
-        if sum(map(sum, levels)) > _MOST_TWICE:
+        if sum(twice + max(0, joins - 1) for twice, joins in levels) > _MOST_TWICE:
             raise _too_often()
         before = kind
 
