@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InvalidParameter
-from sfumato.render import encodable, html_table, key, shown, text_table, with_bar
+from sfumato.render import encodable, html_table, key, shown, text_table, with_bar, without_password
 
 LETTERS = st.characters(exclude_categories=["M", "Cs"])
 
@@ -214,3 +214,48 @@ def test_any_terminal_can_write_it(encoding):
     text.encode("ascii" if encoding in (None, "no-such-codec") else encoding)
     assert ("+/-" in text) == (encoding in ("ascii", None, "no-such-codec"))
     assert "?" not in encodable("n ± 3 … ε ≤ 1 ─", "ascii")
+
+
+SECRET = "hunter2SECRET"
+SETTINGS = ("password", "pass%77ord", "PASSWORD", "sslpassword", "scram_client_key", "passfile", "options")
+PLACES = (
+    *("postgresql://u:{}@h:1/db::t", "postgres://u:{}@h/db", "postgresql://u@h:1,u:{}@h:2/db::s.t"),
+    *("postgresql://u%3A{}@h/db::t", "postgresql:u:{}@h/db::t", "postgresql:/u:{}@h/db::t"),
+    *("postgresql//u:{}@h/db::t", "mysql://u:{}@h/db", "s3://k:{}@b/f.parquet", "https://{}@h/f.parquet"),
+    *("host=h password={} dbname=d::t", "host=h password = '{}'::t", "https://h/f?X-Amz-Signature={}"),
+    *(f"postgresql://u@h/db?{name}={{}}::t" for name in SETTINGS),
+    *(f"postgresql://u@h/db?sslmode=require&{name}={{}}&port=1::t" for name in SETTINGS),
+    *(f"postgresql:///?host=h&{name}={{}}" for name in SETTINGS),
+    # Written as one part of an address, where it is none.
+    *("postgresql://u%3A{}%40h/db::t", "postgresql://h/host=h%20password={}::t", "postgresql://h/u:{}::t"),
+    "postgresql://h/?dbname=postgresql%3A%2F%2Fu%3A{}%40h%2Fdb::t",
+)
+BEFORE = ("", "a?b=", "x%40", "x@y:", "\n", *(f"x{mark}" for mark in ":@/?#&,[ ;'\""), "a::")
+AFTER = ("", "@", ":", "=", "/x", "?y", "::z", "%00", "@x/")
+
+
+def test_passwords_are_never_shown_wherever_they_stand():
+    for place in PLACES:
+        for before in BEFORE:
+            for after in AFTER:
+                address = place.format(f"{before}{SECRET}{after}")
+                assert SECRET not in without_password(address), address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://reader@db.example.org/clinic?sslmode=verify-full::public.visits",
+        'postgresql://reader@[::1]:5432,other:1/db::"a b".t',
+        "postgresql://%2Fvar%2Frun/db?sslrootcert=/etc/ca%20bundle.pem::t",
+        "postgresql:///db::t",
+        "spark://lake.clinic.visits",
+        "hdfs://nn:8020/x/y.parquet",
+        "/data/x@y.parquet",
+        "C:\\data\\x@y.csv",
+        "lake/year=2024/*.parquet",
+        "visits.duckdb::main.visits",
+    ],
+)
+def test_an_address_without_a_password_is_shown_as_it_is(address):
+    assert without_password(address) == address

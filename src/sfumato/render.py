@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+from urllib.parse import unquote_plus
 
 from sfumato.errors import InvalidParameter
 
@@ -471,12 +472,78 @@ def _fixed(exact: Fraction, decimals: int) -> str:
 
 
 def without_password(address: str) -> str:
-    """An address as it may be shown: a password in it is left out."""
-    return _QUERY_SECRET.sub(r"\1=…", _SECRET.sub(r"\1:…@", address))
+    """An address as it may be shown: passwords, tokens and what could be one are left out.
+
+    What is not plainly an address, so that it cannot be told where a password ends, is shown by its scheme
+    alone. Paths of files are shown as they are.
+    """
+    if "://" not in address:
+        return _without_settings(address)
+    scheme = address.partition("://")[0]
+    place, mark, table = address.rpartition("::")
+    if scheme.lower() not in _ROLES or not mark or not _TABLE.fullmatch(table):
+        place, mark, table = address, "", ""
+    parts = _ADDRESS.fullmatch(place)
+    if parts is None or (scheme.lower() in _ROLES and not _DATABASE.fullmatch(parts["path"])):
+        return f"{scheme if _SCHEME.fullmatch(scheme) else '…'}://…"
+    query = "" if parts["query"] is None else f"?{_without_secrets(parts['query'])}"
+    end = "" if "…" in query else mark + table  # which may be the end of a password
+    return f"{scheme}://{_without_secret(parts)}{parts['hosts']}{parts['path']}{query}{end}"
 
 
-_SECRET = re.compile(r"(?<=//)([^/@:]*):[^@]*(?=@)@")
-_QUERY_SECRET = re.compile(r"(?i)(?<=[?&])(password|sslpassword)=[^&:]*")
+def _without_secret(parts: re.Match[str]) -> str:
+    """The user before the hosts; of addresses whose user may be a token, nothing."""
+    user = parts["user"]
+    if user is None:
+        return ""
+    name, end, _ = user.partition(":")
+    shown = name if _USER.fullmatch(name) and parts["scheme"].lower() in _ROLES else "…"
+    return f"{shown}:…@" if end else f"{shown}@"
+
+
+def _without_secrets(query: str) -> str:
+    """A query with the values of known settings alone."""
+    shown = []
+    for part in query.split("&"):
+        key, _, value = part.partition("=")
+        known = unquote_plus(key).lower()
+        if known in _HARMLESS and _PLAIN_VALUE.fullmatch(unquote_plus(value)):
+            shown.append(part)
+        else:  # the name of any other may be the end of a password
+            shown.append(f"{key}=…" if known in _SECRETS else "…")
+    return "&".join(shown)
+
+
+def _without_settings(text: str) -> str:
+    """What has no `://`: a path as it is, and of what looks like an address or settings the beginning."""
+    start = _ALMOST.match(text)
+    if start is not None:
+        return f"{start[1]}…"
+    setting = _SETTING.search(text)
+    return text if setting is None else f"{text[: setting.end()]}…"
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_HOST = r"(?:\[[0-9A-Fa-f:.%]+\]|(?:[^,/?#@:%\[\]]|%2[Ff])*)(?::[0-9]*)?"
+_ADDRESS = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<user>[^/?#:%]*(?::[^/?#]*)?)@)?"
+    rf"(?P<hosts>{_HOST}(?:,{_HOST})*)(?P<path>(?:/[^?#@]*)?)(?:\?(?P<query>[^#@]*))?"
+)
+_TABLE = re.compile(r'[^@/?&=:#]*|(?:[^@/?&=:#"]*\.)?"[^@]*"')
+_ROLES = frozenset({"postgresql", "postgres"})
+_USER = re.compile(r"[\w.-]*")
+_DATABASE = re.compile(r"[\w./-]*")
+_PLAIN_VALUE = re.compile(r"[\w.,/+~ -]*")
+_HARMLESS = frozenset(
+    {"host", "hostaddr", "port", "dbname", "user", "connect_timeout", "target_session_attrs"}
+    | {"sslmode", "sslrootcert", "sslcert", "sslcrl", "sslnegotiation", "channel_binding", "gssencmode"}
+    | {"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"}
+    | {"krbsrvname", "require_auth", "min_protocol_version", "max_protocol_version", "application_name"}
+)
+"""Settings of a connection that say nothing secret."""
+_SECRETS = frozenset({"password", "sslpassword", "passfile", "scram_client_key", "scram_server_key"})
+_ALMOST = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+(?::(?!:)|//)).*@", re.DOTALL)
+_SETTING = re.compile(r"(?i)\b\w*(?:passw|passfile|pwd|secret)\w*\s*=\s*(?=.)")
 
 
 def plain_json(value: Any) -> Any:

@@ -46,7 +46,7 @@ OTHERWISE: Mapping[str, frozenset[str]] = {
         {
             *(f"decimal {digits} as {AS_ID}" for digits in ("5 2", "38 10", "38 38")),
             *(f"timestamp {unit} as {AS_ID}" for unit in ("us", "us UTC", "s")),  # before the year 1
-            *("moments as date", "moments as timestamp"),
+            "moments as timestamp",
         }
     )
 }

@@ -20,7 +20,8 @@ _ALLOWED = {
     *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
     *("gssencmode", "krbsrvname", "require_auth", "min_protocol_version", "max_protocol_version"),
 }
-_PART = r'(?:[^".]+|"(?:[^"]|"")+")'
+# What an address could have is no bare name: it may be a password.
+_PART = r'(?:[^".@/?&=:#]+|"(?:[^"]|"")+")'
 _TABLE = re.compile(rf"(?:({_PART})\.)?({_PART})")
 _FORM = "write postgresql://role@host/database::schema.table"
 

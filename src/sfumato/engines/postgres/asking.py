@@ -8,9 +8,11 @@ from typing import Any
 from sfumato._dataclasses import dataclass
 from sfumato.engines.postgres.address import Address, psycopg
 from sfumato.engines.postgres.bolt import Bolt, bolts_of
-from sfumato.engines.postgres.relations import COLUMNS, RELATION, Relation, Table, relation_of
+from sfumato.engines.postgres.columns import quoted
+from sfumato.engines.postgres.relations import COLUMNS, RELATION, Relation, Table, relation_of, why_not
+from sfumato.engines.postgres.strangers import STRANGERS
 
-__all__ = ["GUARD", "OLDEST", "Guard", "Seen", "look", "parses", "relation_at", "unusable"]
+__all__ = ["GUARD", "OLDEST", "Guard", "Seen", "locking", "look", "parses", "relation_at", "unusable"]
 
 OLDEST = 170_000
 """The least version of a server."""
@@ -18,6 +20,9 @@ OLDEST = 170_000
 GUARD = "sfumato_guard"
 """Under which name a guard is known to the server."""
 
+# LOCK takes no snapshot: what a transaction sees is then as new as its locks. Only tables can be locked so;
+# of a materialized view no type can change, and for names `COLUMNS` asks what they are now.
+_LOCK = "LOCK TABLE {} IN ACCESS SHARE MODE"
 _LOCKED = """
     SELECT l.relation::bigint FROM pg_catalog.pg_locks AS l
     WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation'
@@ -57,26 +62,41 @@ class Seen:
 
     Attributes:
         is_known: Whether the server took all names of what it has read for these tables.
-        has_changed: Whether the catalog says something else of one of them than when it was attached.
+        has_changed: Whether one of them has other columns than when it was attached.
+        is_unfit: Whether one of them would no longer be attached: a part of it is on another server, say.
     """
 
     is_known: bool
     has_changed: bool
+    is_unfit: bool = False
+
+
+def locking(tables: Sequence[Table]) -> str:
+    """What locks tables before anything else of a transaction looks at them; empty if none can be."""
+    places = [
+        f"{quoted(table.address.schema)}.{quoted(table.address.table)}"
+        for table in tables
+        if table.relation.parts[0][1] in ("r", "p")
+    ]
+    return _LOCK.format(", ".join(places)) if places else ""
 
 
 def look(connection: Any, tables: Sequence[Table]) -> Seen:
     """What the server says of tables, in one message: each answer that is waited for takes time."""
     asked, names = [_LOCKED, _BY_INDEX], list[object]()
     for table in tables:
-        asked += [RELATION, COLUMNS]
-        names += [table.address.schema, table.address.table, table.oid]
+        asked += [RELATION, COLUMNS, STRANGERS]
+        names += [table.address.schema, table.address.table, table.oid, table.oid]
     cursor = psycopg().ClientCursor(connection)
     cursor.execute(";".join([*asked, _BY_ROWS]), names)
     locked, *found = _results(cursor)
-    relations = [relation_of(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
-    known = {table.oid for table in tables}
-    changed = [now != table.relation for now, table in zip(relations, tables, strict=True)]
-    return Seen({oid for (oid,) in locked} <= known, any(changed))
+    relations = [relation_of(*three) for three in zip(found[::3], found[1::3], found[2::3], strict=True)]
+    known = {part[0] for relation in relations for part in relation.parts}
+    return Seen(
+        {oid for (oid,) in locked} <= known,
+        not all(now.is_as(table.relation) for now, table in zip(relations, tables, strict=True)),
+        any(why_not(now) for now in relations),
+    )
 
 
 def _results(cursor: Any) -> Iterator[list[Any]]:
@@ -91,8 +111,11 @@ def _results(cursor: Any) -> Iterator[list[Any]]:
 def relation_at(connection: Any, address: Address) -> Relation:
     """What the catalog says of a table; of one that is not there, nothing."""
     parts = connection.execute(RELATION, (address.schema, address.table)).fetchall()
-    columns = connection.execute(COLUMNS, (parts[0][0],)).fetchall() if parts else []
-    return relation_of(parts, columns)
+    columns, strangers = (
+        connection.execute(query, (parts[0][0],)).fetchall() if parts else []
+        for query in (COLUMNS, STRANGERS)
+    )
+    return relation_of(parts, columns, strangers)
 
 
 def unusable(connection: Any) -> str:

@@ -14,6 +14,12 @@
 | bytea | refused | as it is |
 | a domain | as its base type | as its base type |
 | all others | refused | refused |
+
+No function of a user runs: what is not of a type of PostgreSQL's own becomes text by the type's output
+function, which CONCAT calls, and not by a cast, which anyone who owns the type may define.
+
+Text and bytes of more than `LONGEST` bytes are NULL, and so is JSONB that could be longer as text: functions
+of PostgreSQL raise on what is very long, and a row must not make a read fail.
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ from sfumato.numeric.moments import DAY, FIRST, LAST
 from sfumato.schema import Kind
 
 __all__ = [
+    "LONGEST",
     "Column",
     "id_of",
     "is_exact",
@@ -37,9 +44,18 @@ __all__ = [
     "value_of",
 ]
 
+LONGEST = 1_000_000
+"""How many bytes a text, or an id of bytes, may have. A statement reads far fewer than 1000 of them, so that
+no row and no text of 1 GiB is made, at which the server raises."""
+
+_JSONB_LONGEST, _JSONB_STORED = 80_000, 500_000
+"""How many bytes JSONB may have, or its text is not made at all: a byte is 12,300 characters at most
+(1e131071), and a stored one, compressed, 256 bytes."""
+
 _WHOLE = {"int2", "int4", "int8"}
 _FLOATS = {"float4", "float8"}
-_TEXTS = {"text", "varchar", "bpchar", "name", "citext"}
+_TEXTS = {"text", "varchar", "bpchar", "name"}
+_SHORT = {"name", "uuid"}
 _SHOWN_AS_TEXT = {"uuid", "json", "jsonb"}
 _TIMES = {"timestamp", "timestamptz"}
 _C = 'COLLATE "C"'
@@ -70,8 +86,9 @@ class Column:
         native: The name of its type, or of the base type of its domain.
         sort: `e` for an enum; `b` for a type of PostgreSQL's own.
         modifier: Digits of a numeric.
-        builtin: Whether the type is in the schema of PostgreSQL itself.
+        builtin: Whether the type came with PostgreSQL itself.
         number: Its place.
+        is_citext: Whether the type is the one of the extension citext, and becomes text as text does.
     """
 
     name: str
@@ -81,13 +98,14 @@ class Column:
     modifier: int
     builtin: bool
     number: int
+    is_citext: bool = False
 
     @property
     def type(self) -> str:
         """The type as it is known here; `other` if it is not."""
         if self.sort == "e":
             return "text"
-        if self.native in _TEXTS and (self.builtin or self.native == "citext"):
+        if self.is_citext or (self.builtin and self.native in _TEXTS):
             return "text"
         return self.native if self.builtin and self.sort == "b" else "other"
 
@@ -142,11 +160,39 @@ def may_fail(name: str, value: str) -> bool:
 
 def is_unread(column: Column, value: str) -> str:
     """SQL for whether a cell is there, not blank, and no value of the declared kind."""
-    name = quoted(column.name)
-    there = f"{name} IS NOT NULL"
+    there = f"{quoted(column.name)} IS NOT NULL"
     if column.type == "text":
-        there = f"COALESCE({trimmed.replace('{0}', name)}, '') <> ''"
+        blank = f"({trimmed.replace('{0}', _text(column))} = '')"  # NULL if it is too long
+        there = f"{there} AND {blank} IS NOT TRUE"
     return f"({there} AND ({value}) IS NULL)"
+
+
+def _text(column: Column) -> str:
+    """SQL for a column as text, compared by its bytes; NULL if it is too long."""
+    return _short(column, _whole_text(column))
+
+
+def _whole_text(column: Column) -> str:
+    name = quoted(column.name)
+    if column.builtin:
+        return f"CAST({name} AS TEXT) {_C}"
+    return f"CASE WHEN {name} IS NOT NULL THEN CONCAT({name}) END {_C}"
+
+
+def _is_long(column: Column) -> str:
+    """SQL for whether a cell is of too many bytes; empty where none is."""
+    name, native = quoted(column.name), column.native
+    if column.sort == "e" or (column.builtin and native in _SHORT):
+        return ""
+    too_long = f"OCTET_LENGTH({name if native == 'bytea' else _whole_text(column)}) > {LONGEST}"
+    if native == "jsonb" and column.builtin:
+        # What a path finds is not compressed, and its size is what it is.
+        return (
+            f"CASE WHEN PG_COLUMN_SIZE({name}) > {_JSONB_STORED} THEN TRUE "
+            f"WHEN PG_COLUMN_SIZE(JSONB_PATH_QUERY_FIRST({name}, '$')) > {_JSONB_LONGEST} THEN TRUE "
+            f"ELSE {too_long} END"
+        )
+    return too_long
 
 
 def _cast(column: Column, kind: Kind) -> str | None:
@@ -157,20 +203,21 @@ def _cast(column: Column, kind: Kind) -> str | None:
     if kind == "text":
         if own == "date":
             return f"REPLACE(CAST({name} AS TEXT), ' BC', ' (BC)') {_C}"
-        return f"CAST({name} AS TEXT) {_C}" if own in ("text", "integer", "boolean") else None
+        if own == "text":
+            return _text(column)
+        return f"CAST({name} AS TEXT) {_C}" if own in ("integer", "boolean") else None
     if kind == "date":
         if own == "text":
-            day = POSTGRES.casts["date"].replace("{0}", f"CAST({name} AS TEXT)")
-        else:
-            day = f"CAST({name} AS DATE)" if own in ("date", "timestamp") else ""
-        if own in ("text", "timestamp"):  # they can say "infinity", which is not a day
+            return _as_day(column)
+        day = f"CAST({name} AS DATE)" if own in ("date", "timestamp") else ""
+        if own == "timestamp":  # it can be "infinity", which is not a day
             return f"CASE WHEN ISFINITE({day}) THEN {day} END"
         return day or None
     if kind in ("timestamp", "time"):
         return _seconds(column, kind)
     if kind == "boolean":
         if own == "text":
-            return POSTGRES.casts["boolean"].replace("{0}", f"CAST({name} AS TEXT)")
+            return _short(column, POSTGRES.casts["boolean"].replace("{0}", _whole_text(column)))
         if own == "boolean":
             return f"CAST({name} AS BOOLEAN)"  # so that a domain is its base type
     if own not in ("integer", "float", "boolean"):
@@ -186,12 +233,25 @@ def _cast(column: Column, kind: Kind) -> str | None:
     return whole if kind == "integer" else f"{whole} <> 0"
 
 
+def _short(column: Column, value: str) -> str:
+    """What is made of a text, of those that are not too long; these are asked first."""
+    too_long = _is_long(column)
+    return f"CASE WHEN NOT {too_long} THEN {value} END" if too_long else value
+
+
+def _as_day(column: Column) -> str:
+    """A day of a text; it can say "infinity", which is none."""
+    day = POSTGRES.casts["date"].replace("{0}", _whole_text(column))
+    ends = [f"CAST('{end}' AS DATE)" for end in ("infinity", "-infinity")]
+    return _short(column, f"NULLIF(NULLIF({day}, {ends[0]}), {ends[1]})")
+
+
 def _seconds(column: Column, kind: Kind) -> str | None:
     """Whole seconds, since 1970 or of the day; None: the column cannot be read so."""
     name, own = quoted(column.name), kind_of(column)
     low, high = (FIRST, LAST) if kind == "timestamp" else (0, DAY - 1)
     if own == "text":
-        return _written(f"CAST({name} AS TEXT)", kind)
+        return _short(column, _written(_whole_text(column), kind))
     if own == "integer":
         number, whole = _as_bigint(name, column.type), ""
     elif kind == "timestamp" and own == "date":  # there are days that no timestamp is of
@@ -219,12 +279,12 @@ def _written(text: str, kind: Kind) -> str:
     if kind == "time":
         clock = f"SUBSTRING({text} FROM '^ *([0-9]+:[0-9]+(?::[0-9]+)?)')"
         seconds = f"CAST(EXTRACT(EPOCH FROM CAST({clock} AS TIME)) AS BIGINT)"
-        return f"CASE WHEN {text} {_C} ~ '{_TIME}' THEN {seconds} END"
+        return f"CASE WHEN {text} ~ '{_TIME}' THEN {seconds} END"
     zone = f"COALESCE(SUBSTRING({text} FROM '{_ZONE}'), '')"
     moment = f"SUBSTRING({text} FROM '{_TO_SECONDS}') || {zone}"
     number = f"EXTRACT(EPOCH FROM CAST({moment} AS TIMESTAMPTZ))"
     held = f"CASE WHEN {number} BETWEEN {FIRST} AND {LAST} THEN CAST({number} AS BIGINT) END"
-    is_moment = f"{text} {_C} ~ '{_MOMENT}' AND PG_INPUT_IS_VALID({moment}, 'timestamptz')"
+    is_moment = f"{text} ~ '{_MOMENT}' AND PG_INPUT_IS_VALID({moment}, 'timestamptz')"
     return f"CASE WHEN {is_moment} THEN {held} END"
 
 
@@ -249,8 +309,10 @@ def id_of(column: Column, shown: str) -> str:
         plain = f"{double} + CAST(0 AS DOUBLE PRECISION)"
         return f"CASE WHEN {double} <> CAST('NaN' AS DOUBLE PRECISION) THEN {plain} END"
     if native == "text":
-        return f"CAST({name} AS TEXT) {_C}"
-    if native in {"bool", "uuid", "date", "bytea", *_TIMES}:
+        return _text(column)
+    if native == "bytea":
+        return _short(column, name)
+    if native in {"bool", "uuid", "date", *_TIMES}:
         return f"CAST({name} AS DATE)" if native == "date" else name
     raise SourceUnusable(
         f'{shown}: the values of column "{column.name[:100]}" cannot be the ids of units; write them as text '

@@ -11,10 +11,13 @@ here has it, too.
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from sfumato.engines.dialect import Dialect, Template, portable
+from sfumato.errors import SourceUnusable
 from sfumato.numeric.moments import FIRST, LAST
 
-__all__ = ["POSTGRES", "arithmetic", "number_cast", "trimmed"]
+__all__ = ["POSTGRES", "STALE", "arithmetic", "number_cast", "trimmed"]
 
 _X, _Y = "CAST({0} AS DOUBLE PRECISION)", "CAST({1} AS DOUBLE PRECISION)"
 _NAN, _INF = "CAST('NaN' AS DOUBLE PRECISION)", "CAST('Infinity' AS DOUBLE PRECISION)"
@@ -224,18 +227,37 @@ _BOOLEAN = (
     f"WHEN LOWER({_TEXT} {_C}) IN ('false', 'f', 'no', 'n', '0') THEN FALSE END "
     f"WHEN {_TEXT} IN ('0', '-0', 'false') THEN FALSE WHEN {_TEXT} IS NOT NULL THEN TRUE END"
 )
-_ISO = r"^ *[0-9]{1,7}-[0-9]{1,2}-[0-9]{1,2}([ T][-0-9:.+Z ]*)?$"
-_ENDLESS = r"^\s*-?inf(inity)?\s*$"
-_PARTS = [f"SPLIT_PART(BTRIM({_TEXT}), '-', {place})" for place in (1, 2)]
-_PARTS.append(f"SPLIT_PART(SPLIT_PART(SPLIT_PART(BTRIM({_TEXT}), '-', 3), ' ', 1), 'T', 1)")
-_DAY_TEXT = (
-    f"LPAD({_PARTS[0]}, GREATEST(4, LENGTH({_PARTS[0]})), '0') || '-' || {_PARTS[1]} || '-' || {_PARTS[2]}"
+_PLAIN_DAY = "^[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]$"
+_BETWEEN = r"(-[0-9]{1,2}-|/[0-9]{1,2}/| [0-9]{1,2} |\\[0-9]{1,2}\\)"
+_SIXTY = "[0-5]?[0-9]"
+_OCLOCK = rf"0*([01]?[0-9]|2[0-3]):({_SIXTY}(:({_SIXTY}(\.[0-9]*)?)?)?)?"
+_MIDNIGHT = r"24:(0{1,2}(:(0{1,2}(\.(0{0,6}|000000[0-9]*))?)?)?)?"
+_OFFSET = "(Z|[+-][0-9][0-9]([0-9][0-9]|:[0-9][0-9](:[0-9][0-9])?)?)"
+_BEHIND = rf"[T\s]\s*({_OCLOCK}|{_MIDNIGHT})({_OFFSET}\s*| [-A-Za-z0-9_/+:]*\s*|)"
+_DAY_FORM = rf"^\s*-?0*[0-9]{{1,7}}{_BETWEEN}[0-9]{{1,2}}(\s\([Bb][Cc]\))?(\s*|{_BEHIND})$"
+"""What DuckDB takes for a day, of which a clock and a zone behind it change nothing."""
+_ENDLESS, _EPOCH = r"^\s*-?(inf|infinity\s*)$", r"^\s*-?epoch\s*$"
+_YEAR = f"CAST(SUBSTRING({_TEXT} FROM '^\\s*(-?[0-9]+)') AS INTEGER)"
+_COUNTED = (
+    f"CASE WHEN NOT {_TEXT} LIKE '%(%' THEN {_YEAR} WHEN {_YEAR} > 0 THEN 1 - {_YEAR} END"  # 0 is 1 (BC)
+)
+_MONTH_AND_DAY = r"SUBSTRING({0} FROM '^\s*-?[0-9]+([-/ \\][0-9]{1,2}[-/ \\][0-9]{1,2})')"
+_REST = f"TRANSLATE({_MONTH_AND_DAY.replace('{0}', _TEXT)}, '/ \\', '---')"
+_YEAR_TEXT = 'CAST(CASE WHEN "year" > 0 THEN "year" ELSE 1 - "year" END AS TEXT)'
+_WRITTEN_DAY = (
+    '(SELECT CASE WHEN PG_INPUT_IS_VALID("day", \'date\') THEN CAST("day" AS DATE) END FROM (SELECT '
+    f"LPAD({_YEAR_TEXT}, GREATEST(4, LENGTH({_YEAR_TEXT})), '0') || \"rest\" || "
+    "CASE WHEN \"year\" > 0 THEN '' ELSE ' BC' END AS \"day\" "
+    f'FROM (SELECT {_COUNTED} AS "year", {_REST} AS "rest" OFFSET 0) AS "sfumato parts" OFFSET 0) '
+    'AS "sfumato day")'
 )
 _DATE = (
     f"CASE WHEN {_is('date')} THEN CAST({_TEXT} AS DATE) "
+    f"WHEN {_TEXT} ~ '{_PLAIN_DAY}' AND PG_INPUT_IS_VALID({_TEXT}, 'date') THEN CAST({_TEXT} AS DATE) "
+    f"WHEN {_TEXT} ~ '{_DAY_FORM}' THEN {_WRITTEN_DAY} "
+    f"WHEN {_TEXT} ~* '{_EPOCH}' THEN CAST('1970-01-01' AS DATE) "
     f"WHEN {_TEXT} ~* '{_ENDLESS}' THEN CASE WHEN {_TEXT} LIKE '%-%' THEN CAST('-infinity' AS DATE) "
-    f"ELSE CAST('infinity' AS DATE) END WHEN NOT {_TEXT} ~ '{_ISO}' THEN NULL "
-    f"WHEN PG_INPUT_IS_VALID({_DAY_TEXT}, 'date') THEN CAST({_DAY_TEXT} AS DATE) END"
+    f"ELSE CAST('infinity' AS DATE) END END"
 )
 
 # Text ------------------------------------------------------------------------------------------------------
@@ -417,3 +439,23 @@ POSTGRES = Dialect(
     },
 )
 """PostgreSQL's dialect, from version 17 on."""
+
+
+class _Stale(Dialect):
+    """The same dialect, in which no question is written: what it is about is not what was attached.
+
+    Each question is written before it is paid, so that none is paid in vain.
+    """
+
+    __slots__ = ()
+
+    def choosing_by(self, name: str) -> Dialect:
+        del name
+        raise SourceUnusable(
+            "A table changed since it was attached, as the read before found; open a new session. "
+            "Nothing was paid for this question."
+        )
+
+
+STALE = _Stale(**{each.name: getattr(POSTGRES, each.name) for each in fields(POSTGRES)})
+"""PostgreSQL's dialect, once a read found that a table has changed."""

@@ -19,6 +19,7 @@ from sfumato.engines.postgres.asking import (
     GUARD,
     OLDEST,
     Guard,
+    locking,
     look,
     parses,
     relation_at,
@@ -26,7 +27,7 @@ from sfumato.engines.postgres.asking import (
 )
 from sfumato.engines.postgres.bolt import Bolt
 from sfumato.engines.postgres.columns import kind_of
-from sfumato.engines.postgres.dialect import POSTGRES
+from sfumato.engines.postgres.dialect import POSTGRES, STALE
 from sfumato.engines.postgres.door import is_plain
 from sfumato.engines.postgres.failures import reason
 from sfumato.engines.postgres.relations import Relation, Table, check, plan_table
@@ -49,6 +50,10 @@ _CLOSED = "The engine is closed; open a new session."
 _LOST = "The server of PostgreSQL could not be reached, or went away during the read; the price stays paid."
 _ALTERED = "A prepared table is not as it was written; prepare its table again. The price stays paid."
 _CHANGED = "A table changed its columns since it was attached; open a new session. The price stays paid."
+_UNFIT = (
+    "A table is no longer one that may be read: it has a part on another server, row security, or calls "
+    "functions of a user; open a new session, which says what it is. The price stays paid."
+)
 _SIZE = re.compile(r"[1-9][0-9]{0,8}([KMGT]?B)")
 _NAME = "sfumato"
 _UNSETTLED = "ROLLBACK; DEALLOCATE ALL"
@@ -68,11 +73,13 @@ class Postgres(ShowsPublic):
     Privacy:
         A read returns the result of one SELECT over attached tables, or raises `EngineFailed`, `TimedOut` or
         `Cancelled` with a fixed sentence and an empty chain. Conditions: the transaction is read-only; the
-        text holds words of `door` alone; before it is run, the server is asked which tables it took the names
-        for, and a table whose columns changed since it was attached is not read.
+        text holds words of `door` alone; the tables are locked, and before the text is run, the server is
+        asked which tables it took the names for: one whose columns changed since it was attached, or that
+        would not be attached now, is not read.
         What a row contributes is decided by that row: a table stands behind a fence (`relations`) that no
-        constraint, key, index or statistic passes, views and row security are refused, and no arithmetic or
-        cast of the dialect raises.
+        constraint, key, index or statistic passes, views and row security are refused, and so is what runs
+        functions of users (`strangers`); what is too long for a function is NULL (`columns`), and no
+        arithmetic or cast of the dialect raises.
     """
 
     schemes: frozenset[str] = SCHEMES
@@ -92,13 +99,13 @@ class Postgres(ShowsPublic):
         self._held: dict[str, tuple[Bolt, ...]] = {}  # guards, by the state in which they were found to hold
         self._server: Mapping[str, Any] | None = None
         self._idle: list[Any] = []
-        self._closed = False
+        self._closed = self._stale = False
         self._process = os.getpid()
 
     @property
     def dialect(self) -> Dialect:
-        """How statements are written for it."""
-        return POSTGRES
+        """How statements are written for it; once a read found that a table has changed, no question is."""
+        return STALE if self._stale else POSTGRES
 
     def attach(
         self,
@@ -131,6 +138,7 @@ class Postgres(ShowsPublic):
             if self._server != address.server:
                 self._drop_idle()
             self._server, self._tables, self._held = address.server, {**others, key: table}, {}
+            self._stale = False
 
     def schema(self, source: Source) -> dict[str, SourceKind]:
         """The columns of a table with their kinds, from the catalog.
@@ -188,6 +196,7 @@ class Postgres(ShowsPublic):
         finally:
             self._give_back(held)
         if isinstance(result, str):
+            self._stale = self._stale or result in (_CHANGED, _UNFIT)
             raise EngineFailed(result)
         return result
 
@@ -304,6 +313,14 @@ class Postgres(ShowsPublic):
         version = connection.info.server_version
         return beginning(version, self.threads, self.memory, self.timeout, writes=writes)
 
+    def _locks(self, connection: Any, used: Sequence[Table]) -> bool:
+        """Begin a transaction in which no table changes any more; whether they could be locked.
+
+        In one message, since each answer that is waited for takes time.
+        """
+        begun = connection.pgconn.exec_(f"{self._beginning(connection)}; {locking(used)}".encode())
+        return bool(begun.status == psycopg().pq.ExecStatus.COMMAND_OK)
+
     def _read(
         self,
         server: Mapping[str, Any],
@@ -315,15 +332,19 @@ class Postgres(ShowsPublic):
         """The result, or a sentence that says why there is none."""
         driver = psycopg()
         connection = self._connection(server, held)
-        connection.execute(self._beginning(connection))
         texts = {_NAME: text} if guard is None else {_NAME: text, GUARD: guard.text}
-        if not all(parses(connection, name, each) for name, each in texts.items()):  # which no row decides
+        # No row decides whether this works.
+        read = self._locks(connection, used) and all(
+            parses(connection, name, each) for name, each in texts.items()
+        )
+        if not read:
             connection.execute("ROLLBACK")
             connection.execute(self._beginning(connection))
-            return _CHANGED if look(connection, used).has_changed else None
         seen = look(connection, used)
-        if seen.has_changed:
-            return _CHANGED
+        if seen.has_changed or seen.is_unfit:
+            return _CHANGED if seen.has_changed else _UNFIT
+        if not read:
+            return None
         if not seen.is_known:
             return _STRANGE
         if guard is not None and not guard.holds(connection):

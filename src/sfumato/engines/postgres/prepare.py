@@ -17,7 +17,7 @@ from sqlglot import exp
 from sfumato.engines._preparing import FAILED, Prepared, Wanted, ran
 from sfumato.engines.base import Source
 from sfumato.engines.postgres.address import Address, locate, psycopg
-from sfumato.engines.postgres.asking import look, parses, relation_at
+from sfumato.engines.postgres.asking import locking, look, parses, relation_at
 from sfumato.engines.postgres.bolt import BOLT
 from sfumato.engines.postgres.columns import quoted
 from sfumato.engines.postgres.dialect import POSTGRES
@@ -73,7 +73,7 @@ def write(wanted: Wanted, path: Source, *, force: bool, limits: Mapping[str, Any
 
         def work() -> int | str:
             connection = engine._connection(target.server, held)
-            connection.execute(engine._beginning(connection, writes=True))
+            connection.execute(";".join([engine._beginning(connection, writes=True), locking([planned])]))
             return _tried(lambda: make(connection))
 
         def interrupt() -> None:
@@ -155,8 +155,8 @@ def _maker(
         taken = _taken(relation_at(connection, target), force=force)
         if taken:
             return taken
-        if seen.has_changed:
-            return "cannot be made: its source changed its columns; try again."
+        if seen.has_changed or seen.is_unfit:
+            return "cannot be made: its source changed; try again."
         if force:
             connection.execute(f"DROP TABLE IF EXISTS {place}")
         connection.execute(f"CREATE TABLE {place} AS EXECUTE {_NAME}")

@@ -31,6 +31,7 @@ from sfumato.engines.postgres.columns import (
     value_of,
 )
 from sfumato.engines.postgres.dialect import POSTGRES
+from sfumato.engines.postgres.strangers import sentence_of
 from sfumato.engines.prepared import METADATA, Note, note_of, unreadable
 from sfumato.engines.templates import with_doubles
 from sfumato.errors import SourceUnusable
@@ -44,6 +45,7 @@ __all__ = [
     "check",
     "plan_table",
     "relation_of",
+    "why_not",
 ]
 
 RELATION = """
@@ -67,15 +69,32 @@ COLUMNS = """
     WITH RECURSIVE base AS (
         SELECT a.attnum, a.attname, a.attgenerated, a.atttypid AS type, a.atttypmod AS modifier
         FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+            AND pg_catalog.right(
+                (pg_catalog.pg_identify_object(
+                    'pg_catalog.pg_class'::regclass, a.attrelid, a.attnum
+                )).identity,
+                pg_catalog.length(pg_catalog.quote_ident(a.attname)) + 1
+            ) = '.' || pg_catalog.quote_ident(a.attname)
         UNION ALL
         SELECT b.attnum, b.attname, b.attgenerated, t.typbasetype, t.typtypmod
         FROM base AS b JOIN pg_catalog.pg_type AS t ON t.oid = b.type WHERE t.typtype = 'd'
     )
     SELECT b.attname::text, b.attgenerated::text, t.typname::text, t.typtype::text, b.modifier,
-        t.typnamespace = 'pg_catalog'::regnamespace, b.attnum::int
+        t.typnamespace = 'pg_catalog'::regnamespace AND t.oid < 16384, b.attnum::int,
+        t.typname = 'citext' AND t.typtype = 'b' AND EXISTS (
+            SELECT 1 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
+            WHERE p.oid = t.typoutput AND l.lanname = 'internal' AND p.prosrc = 'textout'
+        ) AND EXISTS (
+            SELECT 1 FROM pg_catalog.pg_depend AS d
+            JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'citext'
+            WHERE d.classid = 'pg_catalog.pg_type'::regclass AND d.objid = t.oid AND d.deptype = 'e'
+                AND d.refclassid = 'pg_catalog.pg_extension'::regclass
+        )
     FROM base AS b JOIN pg_catalog.pg_type AS t ON t.oid = b.type WHERE t.typtype <> 'd' ORDER BY b.attnum
 """
-"""Its columns, domains by their base types."""
+"""Its columns, domains by their base types. Types below 16384 came with PostgreSQL itself.
+
+The server says what a column is called now, whatever the transaction sees: one renamed since is none."""
 
 _KEPT = (UNIT_COLUMN, RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN)
 
@@ -89,11 +108,17 @@ class Relation:
             and has been filled.
         columns: Its columns.
         note: What a prepared table says about itself; None: it was not prepared.
+        strange: What a read of it would run that is a user's, as a sentence; empty: nothing.
     """
 
     parts: tuple[tuple[int, str, bool, bool, bool], ...]
     columns: tuple[Column, ...]
     note: str | None = None
+    strange: str = ""
+
+    def is_as(self, other: Relation) -> bool:
+        """Whether it is the same table with the same columns; the parts that rows are in may be others."""
+        return (self.parts[:1], self.columns, self.note) == (other.parts[:1], other.columns, other.note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,27 +157,33 @@ def check(relation: Relation, shown: str) -> None:
     Raises:
         SourceUnusable: if it is missing, a view, foreign, or not to be read.
     """
+    why = why_not(relation)
+    if why:
+        raise SourceUnusable(f"{shown}{why}")
+
+
+def why_not(relation: Relation) -> str:
+    """Why a table is not read, as the end of a sentence; empty if it is."""
     if not relation.parts:
-        raise SourceUnusable(f"{shown} does not exist; correct the source.")
+        return " does not exist; correct the source."
     _, kind, _, readable, filled = relation.parts[0]
     if not readable:
-        raise SourceUnusable(f"{shown} may not be read by this role; grant it SELECT on the table.")
+        return " may not be read by this role; grant it SELECT on the table."
     if kind == "v":
-        raise SourceUnusable(
-            f"{shown} is a view: it may call functions, and its rows may depend on one another. "
+        return (
+            " is a view: it may call functions, and its rows may depend on one another. "
             "Name the table itself, or a materialized view."
         )
     if not filled:
-        raise SourceUnusable(
-            f"{shown} is a materialized view that was never filled; REFRESH MATERIALIZED VIEW fills it."
-        )
+        return " is a materialized view that was never filled; REFRESH MATERIALIZED VIEW fills it."
     if any(part[1] == "f" for part in relation.parts):
-        raise SourceUnusable(f"{shown} has rows on another server; name a table that is on this one.")
+        return " has rows on another server; name a table that is on this one."
     if any(part[2] for part in relation.parts):
-        raise SourceUnusable(
-            f"{shown} has row security: which rows this role sees may depend on others. "
+        return (
+            " has row security: which rows this role sees may depend on others. "
             "Grant BYPASSRLS to the role, or name a table without policies."
         )
+    return f": {relation.strange}" if relation.strange else ""
 
 
 def plan_table(
@@ -255,12 +286,15 @@ def _note(
     return note
 
 
-def relation_of(parts: Sequence[Sequence[Any]], columns: Sequence[Sequence[Any]]) -> Relation:
-    """What the two queries gave; the table itself is first, the others in the order of their ids."""
+def relation_of(
+    parts: Sequence[Sequence[Any]], columns: Sequence[Sequence[Any]], strangers: Sequence[Sequence[Any]]
+) -> Relation:
+    """What the three queries gave; the table itself is first, the others in the order of their ids."""
     read = [(int(p[0]), str(p[1]), bool(p[2]), bool(p[3]), bool(p[4])) for p in parts]
     if not read:
         return Relation((), ())
     first, *others = read
     comment = parts[0][5] or ""
     note = str(comment) if str(comment).startswith(METADATA) else None
-    return Relation((first, *sorted(others)), tuple(Column(*row) for row in columns), note)
+    known = tuple(Column(*row) for row in columns)
+    return Relation((first, *sorted(others)), known, note, sentence_of(strangers))
