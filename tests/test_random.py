@@ -299,9 +299,20 @@ def _sources(*without: str) -> dict[str, str]:
     return {name: text for name, text in files.items() if not name.startswith(without)}
 
 
+COINS = "learn/torch/coins.py"
+"""Gives the generators of others secret states, from `random`, for what models toss; it draws nothing."""
+
+
 def test_no_other_module_has_a_source_of_randomness():
-    guilty = [name for name, text in _sources("random.py", "testing").items() if SOURCES.search(text)]
+    guilty = [name for name, text in _sources("random.py", "testing", COINS).items() if SOURCES.search(text)]
     assert guilty == []
+
+
+def test_coins_draw_nothing_themselves():
+    drawn = re.compile(
+        r"(numpys?|np\.random|mtrand|pythons)\.(?!seed\b|[gs]et_?state|[gs]et_bit_generator|MT19937)\w+\("
+    )
+    assert not drawn.search((PACKAGE / COINS).read_text())
 
 
 def test_only_the_tests_replace_the_stream():

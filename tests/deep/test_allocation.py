@@ -161,7 +161,7 @@ def test_a_run_by_allocation_sees_each_record_once_an_epoch():
     assert run.sampler == Allocation(4, 3)
     assert run.steps == 12
     assert "each in one of 4 steps an epoch" in str(run)
-    missing = law.DISTANCE * run._descent.numbers * 12
+    missing = law.missing((1, Fraction(1, 100_000)), run._descent.numbers * 12)
     assert run.noise_multiplier == allocation_multiplier(1, Fraction(1, 100_000) - missing, 4, 3)
     seen = _drawn(run)
     run.fit()

@@ -168,7 +168,7 @@ def test_a_fork_runs_no_step_that_its_parent_took(ledger, sampling):
 
 
 def test_otherwise_both_would_run_them(ledger, monkeypatch):
-    monkeypatch.setattr(Private, "_check_process", lambda _: None)
+    monkeypatch.setattr(Private, "_check", lambda _: None)
     run = _run(ledger, block=8)
     run.step()
     assert _forked(run) == 3

@@ -130,7 +130,7 @@ def test_a_record_on_which_a_pass_fails_counts_for_nothing(kind, users):
 def test_otherwise_a_record_would_decide_an_error(monkeypatch):
     given, target = _records()
     target[5] = 99
-    monkeypatch.setattr(descent, "summed", lambda engine, batch, _: engine.sums(*batch))
+    monkeypatch.setattr(descent, "summed", lambda engine, batch, *_: engine.sums(*batch))
     with pytest.raises(IndexError, match="99"):
         _gradients((given, target), objective=_plain)
 

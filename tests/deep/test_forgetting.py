@@ -9,7 +9,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from deep import made, torch
 from sfumato.errors import BudgetExceeded, InvalidParameter
-from sfumato.learn.torch import descent, private
+from sfumato.learn.torch import faults, private
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
 SETTINGS = {"epsilon": 1, "delta": 1e-5, "size": 20, "batch": 20, "steps": 3}
@@ -68,7 +68,7 @@ def test_nothing_of_a_record_stays_in_a_layer():
 
 
 def test_otherwise_all_of_it_would(monkeypatch):
-    monkeypatch.setattr(descent, "forgetting", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(faults, "forgetting", lambda _: contextlib.nullcontext())
     assert len(_left()) == 10
 
 
@@ -187,7 +187,7 @@ def _second_pass(first):
 
 def test_what_is_kept_of_one_pass_is_not_for_the_next(monkeypatch):
     assert torch.equal(_second_pass(0.0), _second_pass(50.0))
-    monkeypatch.setattr(descent, "forgetting", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(faults, "forgetting", lambda _: contextlib.nullcontext())
     assert not torch.equal(_second_pass(0.0), _second_pass(50.0))
 
 

@@ -13,7 +13,7 @@ import sfumato as sf
 from deep import made, objective, torch
 from sfumato.accounting import noise_multiplier
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerMismatch
-from sfumato.learn.torch import descent, law
+from sfumato.learn.torch import descent, faults, law
 from sfumato.learn.torch.noise import Drawn
 from sfumato.learn.torch.objectives import cross_entropy, squared_error
 from sfumato.learn.torch.recording import Recorder
@@ -47,7 +47,7 @@ def _silent(run):
 
 def test_the_price_is_that_of_the_accountant():
     run = _run(steps=30)
-    missing = law.DISTANCE * run._descent.numbers * 30
+    missing = law.missing((1, Fraction(1, 100_000)), run._descent.numbers * 30)
     assert run.noise_multiplier == noise_multiplier(1, Fraction(1, 100_000) - missing, Fraction(1, 10), 30)
     steps = run.sampler.loss(run.noise_multiplier)
     assert 0.98 < steps.epsilon(run.delta - missing) <= 1
@@ -205,7 +205,7 @@ class _Keeping(nn.Module):
 
 def _kept(monkeypatch=None):
     if monkeypatch is not None:
-        monkeypatch.setattr(descent, "forgetting", lambda _: contextlib.nullcontext())
+        monkeypatch.setattr(faults, "forgetting", lambda _: contextlib.nullcontext())
     model, (_, given, target) = _Keeping(), made("dense", 200, torch.float32)
     run = private(
         model,
@@ -412,11 +412,12 @@ def test_rounding_to_the_grid_takes_nobody_beyond_the_clip(monkeypatch):
     """All numbers are rounded alike: a record can move each by nearly a step more than its gradient."""
     numbers, model = 100, nn.Linear(100, 1, bias=False)
     given, moved = torch.ones(2, numbers), []
-    sigma = Poisson(1, 1).sigma(100, Fraction(1, 100_000) - law.DISTANCE * numbers)
+    price = Fraction(30), Fraction(1, 100_000)
+    sigma = Poisson(1, 1).sigma(price[0], price[1] - law.missing(price, numbers))
     monkeypatch.setattr(descent, "SIGMA", 9.5 * sigma * math.sqrt(numbers))  # a coarse grid
     run = private(
         model, torch.optim.SGD(model.parameters(), 0.1), (given, torch.zeros(2)),
-        epsilon=100, delta=1e-5, size=2, batch=2, steps=1, objective=lambda out, _: out[:, 0],
+        epsilon=30, delta=1e-5, size=2, batch=2, steps=1, objective=lambda out, _: out[:, 0],
     )  # fmt: skip
     step = run._descent.step_of_grid
     for part in range(20):

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.checking import as_rate
 
 __all__ = ["CorrectedAdam"]
 
@@ -43,10 +44,15 @@ class CorrectedAdam(torch.optim.Optimizer):
         floor: float = 0.1,
         eps: float = 1e-8,
     ) -> None:
-        if lr <= 0 or floor < 0 or eps <= 0:
-            raise InvalidParameter("lr and eps must be above 0, and floor not below it.")
-        if not all(0 <= beta < 1 for beta in betas):
-            raise InvalidParameter("betas must be at least 0 and below 1.")
+        for name, value in (("lr", lr), ("eps", eps)):
+            as_rate(value, name)
+        if floor != 0:
+            as_rate(floor, "floor")
+        if not isinstance(betas, tuple | list) or len(betas) != 2:
+            raise InvalidParameter("betas must be a pair of numbers, such as (0.9, 0.999).")
+        for beta in betas:
+            if beta != 0:
+                as_rate(beta, "each of betas", most=1.0)
         defaults = {"lr": lr, "betas": betas, "floor": floor, "eps": eps, "steps": 0, "noise": 0.0}
         super().__init__(params, defaults)
         self._variance = 0.0

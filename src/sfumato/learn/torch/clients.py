@@ -15,15 +15,19 @@ from torch.func import functional_call
 
 from sfumato.errors import InvalidParameter
 from sfumato.learn.federated import Guarantee
+from sfumato.learn.torch.checking import as_rate, check_example, check_kinds
+from sfumato.learn.torch.coins import Coins
 from sfumato.learn.torch.descent import Descent
 from sfumato.learn.torch.forgetting import check_model, forgetting
-from sfumato.learn.torch.law import DISTANCE
+from sfumato.learn.torch.law import missing
 from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.paying import Payer
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records, alike
+from sfumato.learn.torch.rehearsing import readable
 from sfumato.learn.torch.runs import Private
 from sfumato.learn.torch.sampling import Poisson
+from sfumato.learn.torch.surveying import made_up
 from sfumato.ledger import Counter
 from sfumato.numeric.exact import Rational, as_integer, positive, probability, show
 
@@ -85,36 +89,36 @@ def federated(
     Returns:
         The run. Nothing is debited or read before its first step, which is a round.
     """
+    check_kinds(model, optimizer, objective)
     check_model(model)
     many, expected = as_integer(size, "size"), as_integer(batch, "batch")
     price = positive(epsilon, "epsilon"), probability(delta, "delta")
-    if not 0 < local_rate < math.inf:
-        raise InvalidParameter("local_rate must be above 0.")
+    rate, held = as_rate(local_rate, "local_rate"), Clients(clients, example)
     if price[1] * many > 1:
         warnings.warn(
             f"delta {show(price[1])} is more than one in the {many:,} clients: that allows to publish one.",
             stacklevel=2,
         )
     numbers = sum(each.numel() for each in model.parameters() if each.requires_grad)
-    missing = DISTANCE * numbers * as_integer(rounds, "rounds")
-    if missing * 2 > price[1]:
-        raise InvalidParameter(f"delta must be at least {float(2 * missing):.1e} for so many numbers.")
-    sampler = Poisson(positive(expected, "batch") / many, rounds)
-    sigma = sampler.sigma(price[0], price[1] - missing)
-    descent = Rounds(
-        model,
-        optimizer,
-        Clients(clients, example),
-        sampler,
-        sigma=sigma,
-        clip=float(positive(clip, "clip")),
-        batch=expected,
-        physical=1,
-        objective=objective,
-    )
-    descent.train(objective, as_integer(local_steps, "local_steps"), float(local_rate))
+    sampler = Poisson(positive(expected, "batch") / many, as_integer(rounds, "rounds"))
+    lost = missing(price, numbers * sampler.steps)
+    sigma = sampler.sigma(price[0], price[1] - lost)
+    with readable(model, held.example, objective):
+        descent = Rounds(
+            model,
+            optimizer,
+            held,
+            sampler,
+            sigma=sigma,
+            clip=float(positive(clip, "clip")),
+            batch=expected,
+            physical=1,
+            objective=objective,
+        )
+    descent.train(objective, as_integer(local_steps, "local_steps"), rate)
+    descent.rehearse()
     payer = None if ledger is None else Payer(ledger, dataset, analyst, block)
-    return Federated(descent, sigma, price, missing, payer)
+    return Federated(descent, sigma, price, lost, payer)
 
 
 class Clients(Records):
@@ -126,7 +130,9 @@ class Clients(Records):
     """
 
     def __init__(self, clients: Sequence[tuple[Tensor, Tensor]], example: tuple[Tensor, Tensor]) -> None:
-        if isinstance(clients, Mapping) or not hasattr(clients, "__getitem__"):
+        check_example(example)
+        by_number = hasattr(clients, "__getitem__") and hasattr(clients, "__len__")
+        if isinstance(clients, Mapping | str | bytes) or not by_number:
             raise InvalidParameter(
                 "clients must be a sequence: one pair (inputs, targets) of tensors for each, by number."
             )
@@ -160,12 +166,12 @@ class Rounds(Descent):
 
     Privacy:
         Claim: that of `Descent`, a client being a record. Proof: a client's change follows from its own
-        records and the weights of all, which are private already; what layers keep of others is put back. It
-        is scaled to a length below the clip, in 64-bit floats with a margin for what they are off, and
-        rounded towards zero to whole steps of the grid, which makes no number larger; whole numbers add up
-        exactly. A change that is no number, or a
-        client whose records cannot be trained on, counts as none. Conditions: clients follow the protocol and
-        trust the server, which sees each change, or a secure aggregation outside this guarantee.
+        records, coins of its own (`coins`) and the weights of all, which are private already; what layers
+        keep of others is put back. It is scaled to a length below the clip, in 64-bit floats with a margin
+        for what they are off, and rounded towards zero to whole steps of the grid, which makes no number
+        larger; whole numbers add up exactly. A change that is no number, or a client whose records cannot be
+        trained on, counts as none. Conditions: clients follow the protocol and trust the server, which sees
+        each change, or a secure aggregation outside this guarantee.
     """
 
     def train(self, objective: Objective, steps: int, rate: float) -> None:
@@ -175,33 +181,53 @@ class Rounds(Descent):
     def sums(self, drawn: NDArray[np.int64]) -> list[Tensor]:
         """The sum of the changes of all clients that were drawn, in whole steps of the grid."""
         assert isinstance(self.records, Clients)
-        values = {name: each.detach() for name, each in self.model.named_parameters() if each.requires_grad}
+        values = self._values()
         total = torch.zeros(self.numbers, dtype=torch.int64, device=self.engine.device)
-        for client in drawn.tolist():
-            records = self.records.of(client, self.engine.device)
-            if records is not None:
-                with forgetting(self.model):  # what layers keep of one client is not for the next
-                    total += self._cut(self._changed(values, *records))
+        with Coins(self.engine.device) as coins:
+            for client in drawn.tolist():
+                coins.anew()
+                records = self.records.of(client, self.engine.device)
+                if records is not None:
+                    with forgetting(self.model):  # what layers keep of one client is not for the next
+                        total += self._cut(self._changed(values, *records))
         parts = total.split([value.numel() for value in values.values()])
         return [part.view(value.shape) for part, value in zip(parts, values.values(), strict=True)]
 
+    def rehearse(self) -> None:
+        """Trains on a made-up client: what fails there would fail for all of them."""
+        device, example = self.engine.device, self.records.example
+        given, target = (each.to(device) for each in made_up(example, 2))
+        with readable(self.model, example, self._how[0]), Coins(device), forgetting(self.model):
+            self._trained(self._values(), given, target)
+
+    def _try(self) -> None:
+        if hasattr(self, "_how"):  # once it is said how clients train
+            self.rehearse()
+
+    def _values(self) -> dict[str, Tensor]:
+        return {name: each.detach() for name, each in self.model.named_parameters() if each.requires_grad}
+
     def _changed(self, values: dict[str, Tensor], given: Tensor, target: Tensor) -> Tensor:
         """What a client took off each weight, as one vector."""
-        objective, steps, rate = self._how
-        own = values
         try:
-            for _ in range(steps):
-                own = {name: each.detach().requires_grad_() for name, each in own.items()}
-                with torch.enable_grad():
-                    loss = objective(functional_call(self.model, own, (given,)), target).mean()
-                    slopes = torch.autograd.grad(loss, list(own.values()), allow_unused=True)
-                own = {
-                    name: each.detach() if slope is None else each.detach() - rate * slope
-                    for (name, each), slope in zip(own.items(), slopes, strict=True)
-                }
+            own = self._trained(values, given, target)
         except Exception:  # no row decides an error; a model that cannot be trained was refused before
             own = values
         return torch.cat([(values[name].double() - own[name].double()).flatten() for name in values])
+
+    def _trained(self, values: dict[str, Tensor], given: Tensor, target: Tensor) -> dict[str, Tensor]:
+        """A client's weights after its steps."""
+        (objective, steps, rate), own = self._how, values
+        for _ in range(steps):
+            own = {name: each.detach().requires_grad_() for name, each in own.items()}
+            with torch.enable_grad():
+                loss = objective(functional_call(self.model, own, (given,)), target).mean()
+                slopes = torch.autograd.grad(loss, list(own.values()), allow_unused=True)
+            own = {
+                name: each.detach() if slope is None else each.detach() - rate * slope
+                for (name, each), slope in zip(own.items(), slopes, strict=True)
+            }
+        return own
 
     def _cut(self, change: Tensor) -> Tensor:
         length = self.engine.bound.clip * (1 - _SLACK)

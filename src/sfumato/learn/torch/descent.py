@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch.adam import CorrectedAdam
 from sfumato.learn.torch.clipping import Bound
+from sfumato.learn.torch.coins import Coins, Once
 from sfumato.learn.torch.engine import Engine, Grid
 from sfumato.learn.torch.faults import summed
-from sfumato.learn.torch.forgetting import Built, check_optimizer, forgetting
+from sfumato.learn.torch.forgetting import Built, check_optimizer
 from sfumato.learn.torch.law import SIGMA
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.processes import Processes, Silent
@@ -23,6 +24,7 @@ from sfumato.learn.torch.quantile import Adaptive, Quantile
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
 from sfumato.learn.torch.sampling import Sampler
+from sfumato.learn.torch.surveying import made_up, said, unmoved
 from sfumato.learn.torch.users import OfUsers, Users
 
 __all__ = ["Descent"]
@@ -54,14 +56,15 @@ class Descent:
         Claim: a step shows the sum of cut gradients of the records that `sampler` draws (of users, where
         `records` are `Users`: one is then a record in what follows) with Gaussian noise of `sigma` clips,
         up to `law.DISTANCE` for each number, and post-processing of it; what layers keep of records by
-        themselves is put back (`forgetting`). Proof: with and without a record the
-        sums differ by (1 − `bound.grid`) clips at most (`clipping`); rounded to the grid, those of a pass by
-        at most one step of it more in each of d numbers, √d steps in L2. One record more changes two passes
-        at most, its own and that of the record whose place it takes: `bound.grid` leaves 2√d. The noise is
-        that of a rounded Gaussian (`law`), and a rounded Gaussian added to whole numbers is the rounding of
-        their sum with a Gaussian. Where the clip follows a `quantile`, the step shows a noisy count as well,
-        and `sigma` is what both cost together (`quantile.Adaptive`). Sums are divided by the expected size
-        of a batch, which is public.
+        themselves is put back (`forgetting`), and the coins that they toss are secret and independent of all
+        records (`coins`): what follows holds for any coins, the same with a record and without it. Proof:
+        with and without a record the sums differ by (1 − `bound.grid`) clips at most (`clipping`); rounded
+        to the grid, those of a pass by at most one step of it more in each of d numbers, √d steps in L2. One
+        record more changes two passes at most, its own and that of the record whose place it takes:
+        `bound.grid` leaves 2√d. The noise is that of a rounded Gaussian (`law`), and a rounded Gaussian added
+        to whole numbers is the rounding of their sum with a Gaussian. Where the clip follows a `quantile`,
+        the step shows a noisy count as well, and `sigma` is what both cost together (`quantile.Adaptive`).
+        Sums are divided by the expected size of a batch, which is public.
     """
 
     def __init__(
@@ -124,9 +127,42 @@ class Descent:
         self.noise: Noise | Silent = Noise(self.engine.device)
         if processes is not None and not processes.first:
             self.noise = Silent(self.engine.device)
-        example = tuple(each.to(self.engine.device) for each in records.example)
-        self.engine.recorder.survey(example, objective)
-        self.built = Built(model)
+        self._tried = set[tuple[bool | str, ...] | None]()
+        self.built = Built(model, self.look)
+        if compiled:  # for minutes: in the first step, for the modes that the model has then
+            self._survey()
+        else:
+            self.built.check()
+
+    def look(self) -> None:
+        """Finds out, on made-up records, whether steps can be run in the modes that the model is in.
+
+        Raises:
+            InvalidParameter: if they cannot.
+        """
+        self._survey()
+        modes = self.engine.recorder.modes
+        if modes not in self._tried:
+            with said(), unmoved(self.model):
+                self._try()
+            self._tried.add(modes)
+
+    def _survey(self) -> None:
+        with said():
+            self.engine.recorder.survey(self._example(), self.engine.objective)
+
+    def _example(self) -> tuple[Tensor, Tensor]:
+        given, target = (each.to(self.engine.device) for each in self.records.example)
+        return given, target
+
+    def _try(self) -> None:
+        """A pass of made-up records, as those of a step."""
+        self.engine.recorder.check_gradients(self._example(), self.engine.objective)
+        many = (self.physical, self.records.each) if isinstance(self.records, Users) else (self.physical,)
+        given, target = (
+            value[0].expand(*many, *value.shape[1:]).contiguous() for value in made_up(self._example(), 1)
+        )
+        self.engine.sums(given, target, torch.ones(self.physical, device=self.engine.device))
 
     def step(self) -> None:
         """One step; nothing of it is shown but the model."""
@@ -144,12 +180,13 @@ class Descent:
         """The sums over all records that were drawn, in whole steps of the grid, pass by pass."""
         sums: list[Tensor] | None = None
         passes = -(-max(len(drawn), 1) // self.physical)
-        for batch in self.records.batches(drawn, self.physical, self.engine.device):
-            with forgetting(self.model):  # what layers keep of one pass is not for the next
-                found = summed(self.engine, batch, self.records.example)
-            if passes > 1:
-                found = [each.to(torch.int64) for each in found]
-            sums = found if sums is None else torch._foreach_add(sums, found)
+        with Coins(self.engine.device) as coins:
+            for batch in self.records.batches(drawn, self.physical, self.engine.device):
+                once = cast("Engine", Once(self.engine, coins))
+                found = summed(once, batch, self.records.example, self.model)
+                if passes > 1:
+                    found = [each.to(torch.int64) for each in found]
+                sums = found if sums is None else torch._foreach_add(sums, found)
         assert sums is not None
         return sums
 

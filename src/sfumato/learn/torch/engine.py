@@ -81,7 +81,7 @@ class Engine:
         if not self.compiled:
             return self._pass(given, target, mask)
         given = _channels_last(given)
-        shapes = (given.shape, given.dtype, target.shape, target.dtype)
+        shapes = (given.shape, given.dtype, target.shape, target.dtype, self.recorder.modes)
         if shapes not in self._ready:
             self._ready[shapes] = self._compiled(given, target, mask)
         with torch.no_grad():

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.utils.parametrize import ParametrizationList
 
 from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.kept import Kept
 
-__all__ = ["Built", "check_model", "check_optimizer", "forgetting"]
-
-Tensor: TypeAlias = torch.Tensor
-_OWN = frozenset(vars(nn.Module()))  # what every module has
+__all__ = ["Built", "check_model", "check_optimizer", "forgetting", "modes_of"]
 
 
 @contextmanager
@@ -24,49 +22,35 @@ def forgetting(model: nn.Module) -> Iterator[None]:
     """Puts back what layers keep of what they are given: buffers, such as running means, and attributes.
 
     Privacy:
-        Claim: after it a model's layers hold what they held before, in buffers, in attributes, and in lists,
-        dictionaries and sets that are attributes. Condition: layers keep nothing elsewhere, and change no
-        weights (`Built.check`, for layers and which parameters there are).
+        Claim: after it a model's layers hold what they held before, at every depth (`kept.Kept`). Conditions:
+        layers keep nothing elsewhere, change nothing that cannot be put back (`surveying.unmoved`), and
+        change no weights (`Built.check`, for layers and which parameters there are).
     """
-    layers = [(layer, dict(vars(layer)), dict(layer._buffers)) for layer in model.modules()]
-    values = [(value, value.clone()) for *_, held in layers for value in held.values() if value is not None]
-    several = [
-        (value, value.copy())
-        for _, held, _ in layers
-        for name, value in held.items()
-        if name not in _OWN and type(value) in (list, dict, set)
-    ]
+    kept = Kept(model)
     try:
         yield
     finally:
-        for layer, held, buffers in layers:
-            _put_back(vars(layer), held)
-            _put_back(layer._buffers, buffers)
-        for value, before in several:
-            value.clear()
-            (value.extend if isinstance(value, list) else value.update)(before)
-        with torch.no_grad():
-            for value, before in values:
-                value.copy_(before)
-
-
-def _put_back(now: dict[str, Any], before: dict[str, Any]) -> None:
-    for name in now.keys() - before.keys():
-        del now[name]
-    now.update(before)
+        kept.put_back()
 
 
 class Built:
-    """How a model was built when it was looked at: its layers, its parameters, and which are trained."""
+    """How a model was built when it was looked at: its layers, its parameters, and which are trained.
 
-    def __init__(self, model: nn.Module) -> None:
-        self._model, self._held = model, _parts(model)
+    Args:
+        model: Which.
+        look: Looks at the model in its present modes, and refuses what cannot be trained.
+    """
+
+    def __init__(self, model: nn.Module, look: Callable[[], None]) -> None:
+        self._model, self._held, self._look = model, _parts(model), look
+        self._modes: tuple[bool | str, ...] | None = None
 
     def check(self) -> None:
-        """Refuses a model that was changed since.
+        """Refuses a model that was changed since, and looks at one that is in other modes.
 
         Raises:
-            InvalidParameter: if layers or parameters are others, or others are trained.
+            InvalidParameter: if layers or parameters are others, or others are trained; if the model cannot
+                be trained in its modes.
         """
         now = _parts(self._model)
         if len(now) != len(self._held) or any(
@@ -76,6 +60,20 @@ class Built:
                 "The model has other layers or parameters than when the run was made, or others are trained: "
                 "make the run anew, for the steps that are left."
             )
+        modes = modes_of(self._model)
+        if modes != self._modes:
+            self._look()
+            self._modes = modes
+
+
+def modes_of(model: nn.Module) -> tuple[bool | str, ...]:
+    """What is on and what is off: whether each layer trains, and every other switch or word that it has."""
+    return tuple(
+        value
+        for layer in model.modules()
+        for value in vars(layer).values()
+        if value is True or value is False or type(value) is str
+    )
 
 
 def _parts(model: nn.Module) -> list[Any]:

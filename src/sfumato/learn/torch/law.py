@@ -12,9 +12,11 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
-from sfumato.numeric.balls import exact_upper
+from sfumato.errors import InvalidParameter
+from sfumato.numeric.balls import ball, exact_upper
+from sfumato.numeric.exact import show
 
-__all__ = ["COARSE", "COLUMNS", "DEVIATION", "DISTANCE", "SIGMA", "Table", "tables", "unevenness"]
+__all__ = ["COARSE", "COLUMNS", "DEVIATION", "DISTANCE", "SIGMA", "Table", "missing", "tables", "unevenness"]
 
 Words: TypeAlias = NDArray[np.int32]
 
@@ -27,6 +29,7 @@ DEVIATION = 2776
 _THRESHOLD_BITS = 96
 _WHOLE = 1 << (15 + _THRESHOLD_BITS)
 _PRECISION = 320
+_UP = 1.05  # of a figure that is shown with two digits
 
 
 class Table(NamedTuple):
@@ -93,6 +96,39 @@ Privacy:
     − η) of each other. Each table adds its tail, which it leaves out, and its rounding: chances are multiples
     of 2**-111, each off by less than one of them.
 """
+
+
+def missing(price: tuple[Fraction, Fraction], draws: int) -> Fraction:
+    """The part of delta that so many draws take, since they are not quite those of a Gaussian.
+
+    Args:
+        price: Epsilon and delta of all draws together.
+        draws: How many there are.
+
+    Raises:
+        InvalidParameter: if it is more than half of delta.
+
+    Privacy:
+        Claim: what is (epsilon, delta − this)-differentially private with draws of a rounded Gaussian is
+        (epsilon, delta)-differentially private with those of the tables. Proof: all draws together are
+        within η = draws·DISTANCE in total variation, whatever follows from some of them for others. With P
+        and Q for two neighbours and P' and Q' for the same with the tables, each event has P' ≤ P + η ≤
+        e^ε·Q + δ + η ≤ e^ε·Q' + δ + (1 + e^ε)·η. The factor is rounded up.
+    """
+    epsilon, delta = price
+    factor = exact_upper(1 + ball(epsilon).exp())
+    found = None if factor is None else DISTANCE * draws * factor
+    if found is None or 2 * found >= 1:
+        raise InvalidParameter(
+            f"epsilon {show(epsilon)} is too large for the noise of so many numbers and steps, which is not "
+            "close enough to a Gaussian at any delta: take a smaller epsilon."
+        )
+    if 2 * found > delta:
+        raise InvalidParameter(
+            f"delta must be at least {float(2 * found) * _UP:.1e} for epsilon {show(epsilon)} and so many "
+            "numbers and steps: take a larger delta or a smaller epsilon."
+        )
+    return found
 
 
 @cache

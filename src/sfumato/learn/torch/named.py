@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.checking import check_data, kind_of
 
 __all__ = ["Named"]
 
@@ -35,6 +36,12 @@ class Named(nn.Module):
 
     def __init__(self, model: nn.Module, example: Mapping[str, Tensor], *, labels: str = "labels") -> None:
         super().__init__()
+        if not isinstance(model, nn.Module):
+            raise InvalidParameter(f"model must be a torch.nn.Module, not {kind_of(model)}.")
+        if not isinstance(example, Mapping) or not all(map(_numbers, example.values())):
+            raise InvalidParameter(
+                "The example must be one made-up record: a dictionary of tensors, or of lists of numbers."
+            )
         if labels not in example or len(example) < 2:
             raise InvalidParameter(f"The example must have {labels!r} and at least one input, as tensors.")
         self.model, self._labels = model, labels
@@ -72,6 +79,7 @@ class Named(nn.Module):
                 raise InvalidParameter(f"The columns {missing} are missing.")
             inputs = [data[name].flatten(1).to(self._like[name].dtype) for name in self._inputs]
             return torch.cat(inputs, 1), data[self._labels]
+        check_data(data, records="dictionaries")
         return _Pairs(self, data)
 
     def _pair(self, record: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
@@ -87,6 +95,14 @@ class Named(nn.Module):
             short = like.shape[0] - len(value)
             value = nn.functional.pad(value, (0, short), value=_NO_LABEL if name == self._labels else 0)
         return value.to(like.dtype).reshape(like.shape)
+
+
+def _numbers(value: Any) -> bool:
+    try:
+        torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return True
 
 
 class _Pairs:

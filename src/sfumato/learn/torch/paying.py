@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import BudgetExceeded, InvalidParameter
+from sfumato.learn.torch.checking import kind_of
 from sfumato.ledger import Counter, Memo, Right
 from sfumato.loss import PrivacyLoss
 from sfumato.numeric.exact import as_integer
@@ -33,6 +34,13 @@ class Payer:
     def __init__(self, ledger: Counter, dataset: str, analyst: str | None, block: int) -> None:
         if not dataset:
             raise InvalidParameter("Say whose budget pays: dataset='photos'.")
+        if not isinstance(ledger, Counter):
+            raise InvalidParameter(
+                f"ledger must be an open one, such as sf.Ledger.open('a.ledger'), not {kind_of(ledger)}."
+            )
+        for name, value in (("dataset", dataset), ("analyst", analyst)):
+            if value is not None and not isinstance(value, str):
+                raise InvalidParameter(f"{name} must be a name, as text, not {kind_of(value)}.")
         self.ledger, self.dataset, self.analyst = ledger, dataset, analyst
         self.block = as_integer(block, "block")
         self._right: Right | None = None

@@ -9,6 +9,7 @@ import torch
 
 from sfumato._dataclasses import dataclass
 from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.checking import as_rate
 from sfumato.learn.torch.law import SIGMA
 from sfumato.numeric.exact import Rational, positive, probability
 
@@ -41,10 +42,10 @@ class Quantile:
     def __post_init__(self) -> None:
         probability(self.share, "share")
         positive(self.first, "first")
-        if not 0 < self.rate <= 2:
+        if not as_rate(self.rate, "rate") <= 2:
             raise InvalidParameter("rate must be above 0 and at most 2.")
-        if self.noise is not None and not 0 < self.noise < math.inf:
-            raise InvalidParameter("noise must be above 0.")
+        if self.noise is not None:
+            as_rate(self.noise, "noise")
 
 
 def below(factors: Tensor, mask: Tensor) -> Tensor:

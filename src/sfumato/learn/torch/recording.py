@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TypeAlias
@@ -11,15 +11,16 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, SfumatoError
 from sfumato.learn.torch.attention import attend
-from sfumato.learn.torch.forgetting import forgetting
+from sfumato.learn.torch.forgetting import forgetting, modes_of
 from sfumato.learn.torch.forms import Form
 from sfumato.learn.torch.layers import has_finite_gradient, has_finite_input, rule_of
+from sfumato.learn.torch.lines import Followed, Key, Layout
 from sfumato.learn.torch.precision import in_full, precision_of
 from sfumato.learn.torch.recurrent import recur, recur_once
 from sfumato.learn.torch.stacked import of_all_uses
-from sfumato.learn.torch.surveying import axis_of, check_apart, compare, made_up, still, unmoved
+from sfumato.learn.torch.surveying import check_apart, compare, made_up, others, still, unmoved
 from sfumato.learn.torch.tape import Gradients, Tape, finite
 from sfumato.learn.torch.unknown import Call, gradients_of_unknown
 
@@ -27,7 +28,6 @@ __all__ = ["Objective", "Recorder"]
 
 Tensor: TypeAlias = torch.Tensor
 Objective: TypeAlias = Callable[[Any, Tensor], Tensor]
-Key: TypeAlias = tuple[str, int, int | str]  # a layer, which of its calls, a part of what went in or came out
 
 STAND_INS: dict[type[nn.Module], Callable[..., Any]] = {
     nn.MultiheadAttention: attend,
@@ -45,14 +45,19 @@ class Recorder:
     """Watches a model's layers while it records, and leaves them alone otherwise.
 
     Only layers with parameters that are trained are watched: what is frozen costs nothing.
+
+    Attributes:
+        modes: In which modes of the model it records (`forgetting.modes_of`), once it was surveyed.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         self._tape: Tape | None = None
         self._calls = dict[str, int]()
-        self._seen: dict[Key, torch.Size] | None = None
-        self._layout = dict[Key, int | None]()
+        self.modes: tuple[bool | str, ...] | None = None
+        self._layouts = dict[tuple[bool | str, ...], Layout]()
+        self._layout: Layout | None = None  # of the present modes
+        self._calm: Layout | None = None  # with nothing left to chance
         self.names = _names(model)
         self.trained = [name for name, each in model.named_parameters() if each.requires_grad]
         self._handles, self._stand_ins = list[Any](), list[tuple[str, nn.Module]]()
@@ -100,29 +105,98 @@ class Recorder:
         """Finds out, on made-up records, what of a layer's input belongs to which record.
 
         A layer may be given a line for each record, the same for all, or several lines for each. Which it is
-        shows in how its input grows with the number of records, and not in its shape at one number.
+        shows in how its input grows with the number of records, and not in its shape at one number. In modes
+        that were surveyed before nothing is done again.
 
         Raises:
-            InvalidParameter: if gradients differ from those of each record by itself.
+            InvalidParameter: if gradients differ from those of each record by itself, or the model keeps
+                what cannot be put back.
         """
-        seen = list[dict[Key, torch.Size]]()
-        with forgetting(self.model), still(self.model), in_full():
-            for records in (2, 3):
-                self._seen, batch = dict[Key, torch.Size](), made_up(example, records)
-                try:
-                    with self._recording(records):
-                        self.model(batch[0])
-                finally:
-                    seen, self._seen = [*seen, self._seen], None
-            self._layout = {key: axis_of(key[0], seen[0].get(key), size) for key, size in seen[1].items()}
-            found = self.gradients(*batch, objective)
-            compare(self.model, found, batch, objective)
-        with unmoved(self.model):
-            check_apart(self.model, batch, partial(self._losses, objective))
+        modes, before = modes_of(self.model), self._layout
+        if modes not in self._layouts:
+            for name, layer in self.model.named_modules():
+                refuse(layer, name)
+            try:
+                with unmoved(self.model):
+                    self._layouts[modes] = self._surveyed(example, objective)
+            finally:
+                self._layout = before
+        self.modes, self._layout = modes, self._layouts[modes]
 
-    def _losses(self, objective: Objective, given: Tensor, target: Tensor) -> Tensor:
+    def _surveyed(self, example: tuple[Tensor, Tensor], objective: Objective) -> Layout:
+        batch, several = made_up(example, 3), others(self.model, example, 3)
+        if self._calm is None:
+            with forgetting(self.model), still(self.model), in_full():
+                calm = self._layout = self._laid(example)
+                taken = self._try(several)
+                taken = [batch, taken[0], *(each for each in taken[1:] if self._takes(*each))]
+                compare(self.model, partial(self.gradients, objective=objective), taken, objective)
+            self._calm = calm
+        self._layout = self._laid(example, self._calm)
+        self._try(several)
+        check_apart(self.model, batch, partial(self._losses, objective))
+        return self._layout
+
+    def _laid(self, example: tuple[Tensor, Tensor], known: Layout | None = None) -> Layout:
+        """Where records are in each part of the layers, in the present modes."""
+        shapes = list[dict[Key, torch.Size]]()
+        for records in (2, 3):
+            given, _ = made_up(example, records)
+            torch.manual_seed(0)
+            with (
+                forgetting(self.model),
+                Followed(given) as followed,
+                self._recording(records, followed) as tape,
+            ):
+                self.model(given)
+            shapes.append(tape.shapes)
+        return Layout(shapes[0], shapes[1], known)
+
+    def _try(self, batches: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+        """Those that the model takes; it is refused if it gives a layer more lines of them, or fewer.
+
+        The first are like those of every survey; what a model makes of the others is its own affair.
+        """
+        taken = list[tuple[Tensor, Tensor]]()
+        for place, (given, target) in enumerate(batches):
+            with forgetting(self.model), self._recording(len(given)):
+                try:
+                    self.model(given)
+                except SfumatoError:
+                    raise
+                except Exception:
+                    if not place:
+                        raise
+                    continue
+            taken.append((given, target))
+        return taken
+
+    def _takes(self, given: Tensor, _: Tensor) -> bool:
+        """Whether an ordinary pass takes records: numbers beyond a table are not put right there."""
+        try:
+            with forgetting(self.model):
+                self.model(given)
+        except Exception:
+            return False
+        return True
+
+    def check_gradients(self, example: tuple[Tensor, Tensor], objective: Objective) -> None:
+        """Refuses a model in whose present modes the gradient of a record hangs on another one.
+
+        Raises:
+            InvalidParameter: then, or if there are no gradients of each record.
+        """
+        check_apart(self.model, made_up(example, 3), partial(self._learned, objective))
+
+    def _losses(self, objective: Objective, given: Tensor, target: Tensor) -> Callable[[int], list[Tensor]]:
         with self._recording(len(given)):
-            return objective(self.model(given), target)
+            losses = objective(self.model(given), target).detach().double()
+        return lambda place: [losses[torch.arange(len(losses), device=losses.device) != place]]
+
+    def _learned(self, objective: Objective, given: Tensor, target: Tensor) -> Callable[[int], list[Tensor]]:
+        forms = self.gradients(given, target, objective).values()
+        weights = torch.arange(1, len(given) + 1, device=given.device).double()
+        return lambda place: [form.summed(weights * (weights != place + 1)) for form in forms]
 
     def _of(self, layer: nn.Module, call: Call) -> Callable[..., Gradients]:
         """From the gradients of what came out to those of the layer's parameters."""
@@ -162,17 +236,19 @@ class Recorder:
         if not isinstance(value, torch.Tensor) or value.dim() == 0:
             return value
         assert self._tape is not None
-        records = self._tape.records
-        if self._seen is not None:
-            self._seen[key] = value.shape
+        if self._tape.given(key, value) is not None:
             return value
-        if self._layout.get(key, 0 if value.shape[0] == records else None) is not None:
-            return value
-        return value.expand(records, *(value.shape[1:] if value.shape[0] == 1 else value.shape))
+        return value.expand(self._tape.records, *(value.shape[1:] if value.shape[0] == 1 else value.shape))
 
-    def _axes(self, name: str, parts: Iterable[int | str]) -> tuple[int, ...]:
-        """Which axis is that of records; the first of what was the same for all of them."""
-        return tuple(self._layout.get((name, self._calls[name], part)) or 0 for part in parts)
+    def _axes(self, name: str, parts: dict[int | str, Any]) -> tuple[int, ...]:
+        """Which axis of what went in is that of records; the first of what was the same for all of them."""
+        assert self._tape is not None
+        return tuple(
+            self._tape.axis((name, self._calls[name], part))
+            if isinstance(value, torch.Tensor) and value.dim()
+            else 0
+            for part, value in parts.items()
+        )
 
     def _after(self, name: str) -> Callable[..., Any]:
         def hook(layer: nn.Module, given: tuple[Any, ...], named: dict[str, Any], out: Any) -> Any:
@@ -182,17 +258,18 @@ class Recorder:
             shown = [at for at, each in enumerate(outs) if _has_gradient(each)]
             if not shown:
                 raise InvalidParameter(f"{_told(layer, name)} gives nothing that has a gradient.")
-            if self._seen is not None:
-                self._seen |= {(name, self._calls[name], f"out {at}"): outs[at].shape for at in shown}
-            axes = self._axes(name, [*range(len(given)), *named])
+            parts_in: dict[int | str, Any] = dict(enumerate(given))
+            parts_in.update(named.items())
+            axes = self._axes(name, parts_in)
             kept = tuple(
                 each.detach() if isinstance(each, torch.Tensor) else each
                 for each in (*given, *named.values())
             )
-            ends = self._axes(name, [f"out {at}" for at in shown])
+            parts = tuple(outs[at] for at in shown)
+            ends = self._tape.ends(name, parts)
             of = self._of(layer, Call(kept, tuple(named), axes, tuple(shown), ends))
             watched = self._tape.watch(
-                name, tuple(outs[at] for at in shown), of, ends, bound=has_finite_gradient(layer)
+                name, parts, of, ends=ends, bound=has_finite_gradient(layer), apart=rule_of(layer) is None
             )
             for at, each in zip(shown, watched, strict=True):
                 outs[at] = each
@@ -201,8 +278,8 @@ class Recorder:
         return hook
 
     @contextmanager
-    def _recording(self, records: int) -> Iterator[Tape]:
-        self._tape, self._calls = Tape(records, self._seen is None), dict[str, int]()
+    def _recording(self, records: int, followed: Followed | None = None) -> Iterator[Tape]:
+        self._tape, self._calls = Tape(records, self._layout, followed), dict[str, int]()
         trained = [each for each in self.model.parameters() if each.requires_grad]
         quick = torch.backends.mha.get_fastpath_enabled()
         with ExitStack() as stack:

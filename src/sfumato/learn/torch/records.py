@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch.utils.data import TensorDataset
 
 from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.checking import check_data, check_example, check_pair
 
 __all__ = ["Batch", "Records", "alike", "sent"]
 
@@ -44,11 +45,12 @@ class Records:
         pair = (
             data.tensors if type(data) is TensorDataset else data if isinstance(data, tuple | list) else None
         )
+        if example is not None:
+            check_example(example)
         if pair is not None:
             if len(pair) != 2 or not all(isinstance(each, torch.Tensor) for each in pair):
                 raise InvalidParameter("data must be a pair of tensors, inputs and targets, or a data set.")
-            if len(pair[0]) != len(pair[1]):
-                raise InvalidParameter("Inputs and targets must be as many.")
+            check_pair(*pair)
             self._pair: tuple[Tensor, ...] | None = tuple(pair)
             self._data: Any = None
             self.example = tuple(each.new_zeros(each.shape[1:]) for each in pair)
@@ -57,6 +59,7 @@ class Records:
                 "For a data set, give example=(input, target): one made-up record, as tensors."
             )
         else:
+            check_data(data)
             self._pair, self._data = None, data
             self.example = tuple(torch.zeros_like(each) for each in example)
 

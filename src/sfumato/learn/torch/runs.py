@@ -19,15 +19,18 @@ from torch.nn.parallel import DistributedDataParallel
 
 from sfumato.errors import AccessDenied, InvalidParameter, LedgerMismatch
 from sfumato.learn.torch.cards import RunCard, card_of
+from sfumato.learn.torch.checking import Placed, check_amp, check_kinds
+from sfumato.learn.torch.checkpoints import check_keys, check_parts, check_taken
 from sfumato.learn.torch.descent import Descent
 from sfumato.learn.torch.forgetting import check_model
-from sfumato.learn.torch.law import DISTANCE
+from sfumato.learn.torch.law import missing
 from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.paying import Payer, all_taken
 from sfumato.learn.torch.processes import Processes
 from sfumato.learn.torch.quantile import Quantile
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
+from sfumato.learn.torch.rehearsing import readable
 from sfumato.learn.torch.sampling import Allocation, Sampler, sampler_of
 from sfumato.learn.torch.users import Users
 from sfumato.ledger import Counter
@@ -111,6 +114,8 @@ def private(
     """
     if isinstance(model, DistributedDataParallel):
         model, group = model.module, model.process_group if group is None else group
+    check_kinds(model, optimizer, objective)
+    check_amp(amp)
     check_model(model)
     many, expected = as_integer(size, "size"), as_integer(batch, "batch")
     sampler = sampler_of(sampling, many, expected, epochs, steps)
@@ -124,34 +129,32 @@ def private(
         )
     numbers = sum(each.numel() for each in model.parameters() if each.requires_grad)
     quantile = clip if isinstance(clip, Quantile) else None
-    missing = DISTANCE * (numbers + (quantile is not None)) * count
-    if missing * 2 > price[1]:
-        raise InvalidParameter(
-            f"delta must be at least {float(2 * missing):.1e} for so many numbers and steps."
-        )
-    sigma = _calibrated(replace(sampler), price[0], price[1] - missing)
+    lost = missing(price, (numbers + (quantile is not None)) * count)
+    sigma = _calibrated(replace(sampler), price[0], price[1] - lost)
     device = next(model.parameters()).device
     processes = None if group is None else Processes(group, device)
     own = expected if processes is None else -(-expected // processes.many)
-    descent = Descent(
-        model,
-        optimizer,
-        _records(data, example, users, records_each),
-        sampler,
-        sigma=sigma,
-        clip=float(positive(clip.first if isinstance(clip, Quantile) else clip, "clip")),
-        batch=expected,
-        physical=as_integer(physical or _pass(own, sampler.rate), "physical"),
-        objective=objective,
-        amp=amp,
-        compiled=device.type != "cpu" if compiled is None else compiled,
-        processes=processes,
-        quantile=quantile,
-    )
+    records = _records(data, example, users, records_each)
+    with readable(model, records.example, objective):
+        descent = Descent(
+            model,
+            optimizer,
+            records,
+            sampler,
+            sigma=sigma,
+            clip=float(positive(clip.first if isinstance(clip, Quantile) else clip, "clip")),
+            batch=expected,
+            physical=as_integer(_pass(own, sampler.rate) if physical is None else physical, "physical"),
+            objective=objective,
+            amp=amp,
+            compiled=device.type != "cpu" if compiled is None else compiled,
+            processes=processes,
+            quantile=quantile,
+        )
+    steps_at_once = _whole(as_integer(max(1, count // _PARTS) if block is None else block, "block"), sampler)
     pays = ledger is not None and (processes is None or processes.first)
-    steps_at_once = _whole(as_integer(block or max(1, count // _PARTS), "block"), sampler)
-    payer = Payer(ledger, dataset, analyst, steps_at_once) if pays and ledger else None
-    return Private(descent, sigma, price, missing, payer)
+    payer = Payer(ledger, dataset, analyst, steps_at_once) if pays and ledger is not None else None
+    return Private(descent, sigma, price, lost, payer)
 
 
 def _whole(steps: int, sampler: Sampler) -> int:
@@ -180,11 +183,13 @@ class Private:
     Privacy:
         Claim: all that is ever shown of a run, the model after each step, is (epsilon, delta)-differentially
         private for adding or removing one record, or one user with all of its records: that is what its
-        steps cost (`descent`, `sampling`; `processes`, where there are several), with `law.DISTANCE` for each
-        number and step as a part of delta. With a ledger the whole is debited before the first record is
-        read, and of the steps that it paid for each is taken once: blocks of them are on record before they
-        are run, whatever is killed or resumed how often. What was taken is run by the process and the object
-        that took it, one step at a time: a fork is refused, a copy cannot be made.
+        steps cost (`descent`, `sampling`; `processes`, where there are several), with (1 + e^epsilon) times
+        `law.DISTANCE` for each number and step as a part of delta (`law.missing`). The ledger is told that
+        point and nothing finer, so that its gate assumes no more of the run than holds. With a ledger the
+        whole is debited before the first record is read, and of the steps that it paid for each is taken
+        once: blocks of them are on record before they are run, whatever is killed or resumed how often. What
+        was taken is run by the process and the object that took it, one step at a time: a fork is refused, a
+        copy cannot be made.
     """
 
     def __init__(
@@ -202,13 +207,14 @@ class Private:
         self._behind: int | None = None  # of the ledger's steps, once it was asked
         self._counted = payer is not None
         self._process, self._turn = os.getpid(), threading.Lock()
+        self._placed = Placed(descent.model)
         if descent.processes is not None:
             descent.processes.begin(descent.tensors(), {**self._declared(), "batch": descent.batch})
             self._counted = bool(descent.processes.agreed(lambda: (int(self._counted), None), [])[0])
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What the whole run costs: what its steps do (`sampler.loss`), with that of the tables in delta."""
+        """What the whole run costs: epsilon and delta, of which the tables of the noise have their part."""
         return ApproximateLoss(self.epsilon, self.delta)
 
     @property
@@ -241,12 +247,12 @@ class Private:
 
         Raises:
             BudgetExceeded: if all steps were taken; the model stays as it is.
-            InvalidParameter: if the model was built otherwise since.
+            InvalidParameter: if the model was built, converted or moved otherwise since, or made-up records
+                cannot be trained on; nothing is debited, and no step is lost.
             AccessDenied: in a process that was forked since: the steps are those of the one that took them.
         """
         with self._turn:
-            self._check_process()
-            self._descent.built.check()
+            self._check()
             if self._ahead <= 0:
                 self._take()
             self._ahead -= 1
@@ -259,7 +265,7 @@ class Private:
     def fit(self) -> nn.Module:
         """All steps that are left."""
         with self._turn:
-            self._check_process()
+            self._check()
             if self._counted and self._behind is None:
                 self._take()
         while self.left:
@@ -273,12 +279,17 @@ class Private:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continues from a checkpoint. The ledger, not the file, decides how many steps are left.
 
+        What is refused changes nothing.
+
         Raises:
+            InvalidParameter: for what is no checkpoint of this model and optimizer.
             LedgerMismatch: for a checkpoint of another run.
         """
+        check_keys(state, ("run", "taken", "model", "optimizer"))
         if state["run"] != self._declared():
             raise LedgerMismatch("This checkpoint is of a run with other steps, noise or parameters.")
-        self._descent.load(state)
+        check_taken(state["taken"], self.steps)
+        self._load(state)
         self.taken = int(state["taken"])
         if not self._counted:
             self._ever = max(self._ever, _whole(self.taken, self.sampler))
@@ -289,8 +300,16 @@ class Private:
 
         The steps of this run are its own: the first one debits all of them, and where they do not fit into
         the budget it is refused, and the checkpoint is as good as before.
+
+        Raises:
+            InvalidParameter: for what is no checkpoint of this model and optimizer; nothing is changed.
         """
-        self._descent.load(state)
+        self._load(state)
+
+    def _load(self, state: dict[str, Any]) -> None:
+        descent = self._descent
+        check_parts(descent.model, descent.optimizer, state, clip=descent.adaptive is not None)
+        descent.load(state)
 
     def __reduce__(self) -> NoReturn:
         raise InvalidParameter(
@@ -311,9 +330,12 @@ class Private:
             f"{counted}"
         )
 
-    def _check_process(self) -> None:
+    def _check(self) -> None:
+        """What must hold before a step is taken, or paid for."""
         if self._process != os.getpid():
             raise AccessDenied("The steps of a run belong to one process: make the run anew in this one.")
+        self._placed.check()
+        self._descent.built.check()
 
     def _take(self) -> None:
         processes = self._descent.processes

@@ -10,14 +10,34 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
-from sfumato.errors import InvalidParameter
+from sfumato.errors import InvalidParameter, SfumatoError
 from sfumato.learn.torch.forgetting import forgetting
 from sfumato.learn.torch.forms import Form
+from sfumato.learn.torch.kept import Kept
 
-__all__ = ["axis_of", "check_apart", "compare", "made_up", "still", "unmoved"]
+__all__ = ["check_apart", "compare", "made_up", "others", "said", "still", "unmoved"]
 
 Tensor: TypeAlias = torch.Tensor
+Gradients: TypeAlias = Callable[[Tensor, Tensor], Mapping[str, Form]]
 _CLOSE = 0.05
+_MANY = 31  # values of whole numbers
+
+
+@contextmanager
+def said() -> Iterator[None]:
+    """What a model or an objective raises on made-up records, in a sentence.
+
+    Raises:
+        InvalidParameter: for whatever is raised and is not said yet.
+    """
+    try:
+        yield
+    except (SfumatoError, Warning):
+        raise
+    except Exception as error:
+        raise InvalidParameter(
+            f"The model or the objective fails on made-up records: {type(error).__name__}: {error}"
+        ) from error
 
 
 @contextmanager
@@ -55,45 +75,53 @@ def made_up(example: tuple[Tensor, Tensor], records: int) -> tuple[Tensor, Tenso
     )
 
 
-def axis_of(name: str, two: torch.Size | None, three: torch.Size) -> int | None:
-    """Which axis of a layer's input or output is that of records, by two records and by three; none: shared.
+def others(model: nn.Module, example: tuple[Tensor, Tensor], records: int) -> list[tuple[Tensor, Tensor]]:
+    """More records that nobody has: with both signs and zeros at the end, in each another number of them.
 
-    It is the one that grows with them; there may be several lines of it for each record.
+    Whole numbers of many values only where one that a model cannot take raises, and ends no process.
     """
-    if two == three:
-        return None
-    grows = [
-        axis
-        for axis, (few, more) in enumerate(zip(two or (), three, strict=False))
-        if few * 3 == more * 2 and more % 3 == 0
-    ]
-    rest = [each for axis, each in enumerate(two or ()) if axis not in grows]
-    if len(grows) == 1 and rest == [each for axis, each in enumerate(three) if axis not in grows]:
-        return grows[0]
-    raise InvalidParameter(
-        f"The layer {name!r} is given something of a size that does not follow from the number of records."
-    )
+    given, target = made_up(example, records)
+    lines = given.reshape(records, -1)
+    signed = lines * 5 - 2 if given.is_floating_point() else lines
+    places = torch.arange(lines.shape[1], device=given.device)
+    lengths = torch.arange(records, 0, -1, device=given.device).roll(1)[
+        :, None
+    ]  # sorted either way they move
+    kept = places[None] * (records + 1) < lines.shape[1] * lengths
+    found = [(torch.where(kept, signed, torch.zeros_like(signed)).view_as(given), target)]
+    if not given.is_floating_point() and given.dtype != torch.bool and given.device.type == "cpu":
+        tables = [each for each in model.modules() if isinstance(each, nn.Embedding)]
+        most = max((each.num_embeddings for each in tables), default=_MANY)
+        named = [each.padding_idx for each in tables if each.padding_idx is not None]
+        values = torch.tensor([*range(min(most, _MANY)), *named, most - 1])
+        whole = values[(torch.arange(given.numel()) * 7) % len(values)].view(given.shape).to(given.dtype)
+        found.append((whole, target))
+    return found
 
 
 def compare(
     model: nn.Module,
-    found: Mapping[str, Form],
-    batch: tuple[Tensor, Tensor],
+    gradients: Gradients,
+    batches: Sequence[tuple[Tensor, Tensor]],
     objective: Callable[[Any, Tensor], Tensor],
 ) -> None:
     """Refuses gradients that are not those of each record by itself."""
     trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
-    records = len(batch[0])
-    sums, used = dict[str, list[Tensor]](), set[str]()
-    for record in range(records):
-        with torch.enable_grad(), forgetting(model):
-            loss = objective(model(batch[0][record : record + 1]), batch[1][record : record + 1]).sum()
-            alone: Sequence[Tensor | None] = [None] * len(trained)
-            if loss.requires_grad:
-                alone = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
-        used |= {name for name, value in zip(trained, alone, strict=True) if value is not None}
-        for name, value in zip(trained, alone, strict=True):
-            sums.setdefault(name, []).append(torch.zeros_like(trained[name]) if value is None else value)
+    used = set[str]()
+    for given, target in batches:
+        with forgetting(model):
+            found = gradients(given, target)
+        sums = {name: list[Tensor]() for name in trained}
+        for record in range(len(given)):
+            with torch.enable_grad(), forgetting(model):
+                loss = objective(model(given[record : record + 1]), target[record : record + 1]).sum()
+                alone: Sequence[Tensor | None] = [None] * len(trained)
+                if loss.requires_grad:
+                    alone = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
+            for name, value in zip(trained, alone, strict=True):
+                used |= set() if value is None else {name}
+                sums[name].append(torch.zeros_like(trained[name]) if value is None else value)
+        _check_alike(trained, found, sums)
     idle = [name for name in trained if name not in used]
     if len(idle) == len(trained):
         raise InvalidParameter("The model uses none of the parameters that are trained: is an adapter off?")
@@ -103,9 +131,15 @@ def compare(
             "gradient. Freeze it with requires_grad_(False).",
             stacklevel=2,
         )
-    weights = torch.arange(1, records + 1, device=batch[0].device).double()
+
+
+def _check_alike(
+    trained: Mapping[str, Tensor], found: Mapping[str, Form], sums: Mapping[str, Sequence[Tensor]]
+) -> None:
+    """Refuses gradients of a batch that are not the ones that records have by themselves."""
     largest = max(float(value.abs().max()) for values in sums.values() for value in values)
     for name, values in sums.items():
+        weights = torch.arange(1, len(values) + 1, device=values[0].device).double()
         wanted = sum(weight * value.double() for weight, value in zip(weights, values, strict=True))
         allowed = _CLOSE * float(wanted.abs().max()) + _noise(trained[name]) * (largest + 1e-30)
         if name not in found and wanted.any():
@@ -121,37 +155,53 @@ def compare(
 
 
 def check_apart(
-    model: nn.Module, batch: tuple[Tensor, Tensor], losses_of: Callable[[Tensor, Tensor], Tensor]
+    model: nn.Module,
+    batch: tuple[Tensor, Tensor],
+    run: Callable[[Tensor, Tensor], Callable[[int], Sequence[Tensor]]],
 ) -> None:
-    """Refuses a model in whose present modes the loss of a record hangs on another one.
+    """Refuses a model in whose present modes something of a record hangs on another one.
 
-    What is left to chance, such as dropout, is the same in both passes.
+    Each record in turn is made another one. What is left to chance, such as dropout, is the same in all.
+
+    Args:
+        model: Which.
+        batch: Made-up records.
+        run: What is looked at: from the place of a record to what there is of all others.
     """
-    losses = list[Tensor]()
-    for values in (batch, tuple(map(_last_changed, batch))):
+    found = list[Callable[[int], Sequence[Tensor]]]()
+    places = range(len(batch[0]))
+    for values in (batch, *((_changed(batch[0], at), _changed(batch[1], at)) for at in places)):
         torch.manual_seed(0)
         with forgetting(model):
-            losses.append(losses_of(*values).detach().double())
-    first, second = (each[:-1] for each in losses)
+            found.append(run(*values))
     off = max(_noise(each) for each in model.parameters())
-    if (first - second).abs().max() > off * (first.abs().max() + 1e-30):
-        raise InvalidParameter(
-            "The loss of a record hangs on others of its batch: some layer mixes records. Put nn.GroupNorm "
-            "or nn.LayerNorm in its place."
-        )
+    for at in places:
+        first, second = found[0](at), found[at + 1](at)
+        largest = max((float(each.abs().max()) for each in first), default=0.0) + 1e-30
+        if any(
+            float((one - two).abs().max()) > off * largest for one, two in zip(first, second, strict=True)
+        ):
+            raise InvalidParameter(
+                "The loss of a record hangs on others of its batch: some layer mixes records. Put "
+                "nn.GroupNorm or nn.LayerNorm in its place."
+            )
 
 
-def _last_changed(value: Tensor) -> Tensor:
-    """The same, of another last record."""
+def _changed(value: Tensor, at: int) -> Tensor:
+    """The same, of another record there."""
     changed = value.clone()
-    changed[-1] = 3 - 5 * value[-1] if value.is_floating_point() else (value[-1] == 0).to(value.dtype)
+    changed[at] = 3 - 5 * value[at] if value.is_floating_point() else (value[at] == 0).to(value.dtype)
     return changed
 
 
 @contextmanager
 def unmoved(model: nn.Module) -> Iterator[None]:
-    """Refuses a model that changes its own parameters in a pass: what is learned that way has no noise."""
-    before = _sums(model)
+    """Refuses a model that changes in a pass what is not put back: what is kept that way has no noise.
+
+    These are its own parameters, and what attributes hold that nobody can look into.
+    """
+    before, kept = _sums(model), Kept(model)
+    printed = kept.printed()
     devices = {each.device for each in model.parameters() if each.device.type == "cuda"}
     with torch.random.fork_rng(devices), forgetting(model):
         yield
@@ -159,6 +209,14 @@ def unmoved(model: nn.Module) -> Iterator[None]:
         raise InvalidParameter(
             "The model changes its own parameters by what it is given, without noise: keep such values in "
             "buffers, which are put back after each step, or leave them out."
+        )
+    changed = [
+        value for value, one, two in zip(kept.sealed, printed, kept.printed(), strict=True) if one != two
+    ]
+    if changed:
+        raise InvalidParameter(
+            f"A layer keeps something of what it is given in an attribute ({type(changed[0]).__name__}) that "
+            "cannot be put back after a step: keep it in a buffer, a list or a dictionary, or leave it out."
         )
 
 

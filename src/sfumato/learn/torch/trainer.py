@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from sfumato.errors import InvalidParameter, MissingExtra
+from sfumato.learn.torch.checking import check_data, kind_of
 from sfumato.learn.torch.named import Named
 from sfumato.learn.torch.objectives import cross_entropy, next_token, squared_error
 from sfumato.learn.torch.recording import Objective
@@ -109,6 +110,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc, no-any-unimported, unused-i
         callbacks: list[Any] | None = None,
         optimizers: tuple[Any, Any] = (None, None),
     ) -> None:
+        _check_kinds(model, args, train_dataset, optimizers)
         _check(args)
         super().__init__(
             model,
@@ -250,11 +252,20 @@ class PrivateTrainer(Trainer):  # type: ignore[misc, no-any-unimported, unused-i
         folder = get_last_checkpoint(self.args.output_dir) if where is True else where
         if folder is None or not (Path(str(folder)) / _CHECKPOINT).is_file():
             raise InvalidParameter("There is no checkpoint of a private run in that folder.")
-        kept = torch.load(Path(str(folder)) / _CHECKPOINT, map_location=self.args.device, weights_only=True)
-        state = kept["run"]
-        state["model"] = {**self.run._descent.model.state_dict(), **state["model"]}
-        self.run.load_state_dict(state)
-        self.lr_scheduler.load_state_dict(kept["schedule"])
+        try:
+            kept = torch.load(
+                Path(str(folder)) / _CHECKPOINT, map_location=self.args.device, weights_only=True
+            )
+            state, trained = kept["run"], kept["run"]["model"]
+            merged = {**self.run._descent.model.state_dict(), **trained}
+            schedule = kept["schedule"]
+        except Exception as error:
+            raise InvalidParameter(
+                f"{_CHECKPOINT} in that folder is cut short or of something else: resume from another "
+                "checkpoint."
+            ) from error
+        self.run.load_state_dict({**state, "model": merged})
+        self.lr_scheduler.load_state_dict(schedule)
         self.state = TrainerState.load_from_json(str(Path(str(folder)) / "trainer_state.json"))
 
     def _batch(self) -> int:
@@ -284,6 +295,21 @@ class PrivateTrainer(Trainer):  # type: ignore[misc, no-any-unimported, unused-i
         """As for `Trainer`, of public records."""
         self._public(test_dataset)
         return super().get_test_dataloader(test_dataset)
+
+
+def _check_kinds(model: Any, args: Any, rows: Any, optimizers: Any) -> None:
+    """Refuses what `Trainer` would fail on without a word of what to give."""
+    if not isinstance(model, nn.Module):
+        raise InvalidParameter(
+            f"model must be a torch.nn.Module, such as AutoModelForCausalLM.from_pretrained(…), not "
+            f"{kind_of(model)}."
+        )
+    if not isinstance(args, TrainingArguments):
+        raise InvalidParameter(f"args must be TrainingArguments('out', …), not {kind_of(args)}.")
+    if not isinstance(rows, Mapping):  # of columns
+        check_data(rows, "train_dataset", "dictionaries")
+    if not isinstance(optimizers, tuple | list) or len(optimizers) != 2:
+        raise InvalidParameter("optimizers must be a pair (optimizer, schedule), each of them or None.")
 
 
 def _check(args: TrainingArguments) -> None:  # type: ignore[no-any-unimported, unused-ignore]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato import random
 from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.coins import Coins
 from sfumato.learn.torch.engine import Engine
 from sfumato.learn.torch.forms import Form, Looked, Outer, Stored, Tied
 from sfumato.learn.torch.records import Records, sent
@@ -69,7 +70,8 @@ class Users(Records):
 
     def _ids(self) -> Any:
         if callable(self._users):
-            return [_id(self._users, place) for place in range(super().__len__())]
+            with Coins(torch.device("cpu")):  # how many were tossed is not to be seen
+                return [_id(self._users, place) for place in range(super().__len__())]
         return self._users.cpu().numpy() if isinstance(self._users, torch.Tensor) else self._users
 
     def _chosen(self, user: int) -> Integers:
