@@ -53,7 +53,7 @@ def ours(case: Case, device: str, amp: bool, *, compiled: bool = True) -> Step:
             model,
             torch.optim.SGD(model.parameters(), RATE),
             (given, target),
-            epsilon=100, delta=1e-3, size=case.batch, batch=case.batch, steps=1000, clip=CLIP,
+            epsilon=32, delta=1e-3, size=case.batch, batch=case.batch, steps=400, clip=CLIP,
             physical=case.batch, objective=losses, amp=torch.bfloat16 if amp else None, compiled=compiled,
         )  # fmt: skip
 
