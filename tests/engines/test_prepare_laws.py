@@ -117,8 +117,11 @@ def test_rows_of_a_table_that_inherits_are_guarded_with_every_read(asked):
     superuser().execute(f"CREATE TABLE {child} (LIKE {name})")
     superuser().execute(f"ALTER TABLE {name} DROP CONSTRAINT {BOLT}")
     superuser().execute(f"ALTER TABLE {child} INHERIT {name}")
-    with pytest.raises(EngineFailed, match="changed its columns"):
+    count(session)  # a part without rows changes nothing
+    superuser().execute(f"INSERT INTO {child} SELECT * FROM {name}")
+    with pytest.raises(EngineFailed, match="not as it was written"):
         count(session)
+    superuser().execute(f"DELETE FROM {child}")
     superuser().execute(f"ALTER TABLE ONLY {name} ADD CONSTRAINT {BOLT} CHECK (FALSE) NO INHERIT NOT VALID")
     superuser().execute(f"UPDATE pg_constraint SET connoinherit = false WHERE conrelid = '{name}'::regclass")
     with Postgres() as fresh:

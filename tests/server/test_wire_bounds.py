@@ -79,7 +79,7 @@ from sfumato.server.wire.catalog import Catalog
 from sfumato.server.wire.rewriting import Asker, tree_of
 from sfumato.server.wire.sqlstates import WireError
 
-catalog_module._LIMITS = replace(catalog_module._LIMITS, seconds=1.0)
+catalog_module._LIMITS = replace(catalog_module._LIMITS, seconds=0.5)
 
 table = sf.PrivateTable(
     "visits", source=pa.table({"u": [1]}), unit=sf.PrivacyUnit("u", max_rows=1), schema={}
@@ -193,9 +193,8 @@ def test_a_process_that_takes_too_long_is_ended_and_another_one_answers(
     monkeypatch.setattr(apart, "_GRACE", 0.2)
     with contextlib.closing(_limited(seconds=0.3)) as made:
         assert made.ask("SELECT a FROM t") == ([("a", "INTEGER")], [(7,)])
-        crossed = "SELECT max(a.range + b.range) FROM range(10000000000) a, range(1000000000) b"
         with pytest.raises(apart.Refused) as refused:
-            made.ask(crossed)
+            made.ask("SELECT max(sin(range)) FROM range(1000000000000)")
         assert refused.value.state == "57014"
         assert made.ask("SELECT a FROM t")[1] == [(7,)]
         (first,) = made._all
