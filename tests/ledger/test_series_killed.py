@@ -63,6 +63,24 @@ def test_a_series_goes_on_after_a_kill_at_any_point(place, crew, point):
     sound(place, SHORT)
 
 
+ONE, OTHER = (pytest.mark.parametrize("place", [kind], indirect=True) for kind in ("sqlite", "postgres"))
+"""Both kinds of ledgers have all points in `make stats`."""
+
+
+@ONE
+@pytest.mark.parametrize("point", POINTS)
+def test_steps_that_are_read_together_go_on_after_a_kill_at_any_point(place, crew, point):
+    shown = killed(place, crew, point, deaths_of("at once", point, [1]), SHORT, "at once")
+    assert shown == undisturbed(SHORT, "at once") == undisturbed(SHORT)
+    sound(place, SHORT)
+
+
+def deaths_of(form, point, steps):
+    """The steps in which to die; what is read together is read at its first step."""
+    return [0 for _ in steps] if form == "at once" and "read" in point else steps
+
+
+@ONE
 @pytest.mark.parametrize("point", POINTS)
 def test_no_group_is_found_twice_or_lost_by_a_kill_at_any_point(place, crew, point):
     shown = killed(place, crew, point, [1], SHORT, "found")
@@ -76,6 +94,7 @@ def test_no_group_is_found_twice_or_lost_by_a_kill_at_any_point(place, crew, poi
     sound(place, SHORT)
 
 
+@OTHER
 @pytest.mark.parametrize("point", FEW)
 def test_nobody_counts_in_a_step_more_after_a_kill_at_any_point(place, crew, point):
     shown = killed(place, crew, point, [1, 2], SHORT, "few")
@@ -91,16 +110,17 @@ def test_nobody_counts_in_a_step_more_after_a_kill_at_any_point(place, crew, poi
     [(form, point) for form in FORMS for point in (FEW if form == "few" else POINTS)],
 )
 def test_a_series_goes_on_after_twenty_kills(place, crew, form, point):
-    shown = killed(place, crew, point, range(LONG), LONG, form)
+    shown = killed(place, crew, point, deaths_of(form, point, range(LONG)), LONG, form)
     assert shown == undisturbed(LONG, form)
     steps = Counter(name for _, _, names in shown for name in names)
     assert max(steps.values(), default=0) == (MOST if form == "few" else 0)
     sound(place, LONG)
 
 
-def test_of_several_who_go_on_at_once_each_shows_the_same_series(place, crew):
-    jobs = [["series", place.where, place.state, "together", 3, SHORT] for _ in range(3)]
+@pytest.mark.parametrize("form", ["at once", "found"])
+def test_of_several_who_go_on_at_once_each_shows_the_same_series(place, crew, form):
+    jobs = [["series", place.where, place.state, "together", 3, SHORT, form] for _ in range(3)]
     answers = crew.run(*jobs)
     assert [status for status, _ in answers] == [0] * 3
-    assert [shown for _, (shown,) in answers] == [undisturbed(SHORT)] * 3
+    assert [shown for _, (shown,) in answers] == [undisturbed(SHORT, form)] * 3
     sound(place, SHORT)

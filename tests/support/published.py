@@ -4,8 +4,9 @@ POINTS are in the order in which a step passes them, and FEW those of a series i
 steps. Of a step that is cut off before its point is committed nothing is left but the debit; from then on the
 point is on record, whether or not anybody was told.
 
-A series has one of three forms: "public", of groups that all know and units that are rows; "found", of groups
-that come later; "few", of people who come on most days and count on two of them.
+A series has one of four forms: "public", of groups that all know and units that are rows, a day at a time;
+"at once", the same where all days are due together, and read together; "found", of groups that come later;
+"few", of people who come on most days and count on two of them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = [
     "warm",
 ]
 
-FORMS = ("public", "found", "few")
+FORMS = ("public", "at once", "found", "few")
 
 POINTS = [
     "before debit",
@@ -63,7 +64,9 @@ def session_of(ledger, form="public"):
 
     import sfumato as sf
 
-    rows, unit = {"public": _of_rows, "found": _of_new_shops, "few": _of_regulars}[form]()
+    rows, unit = {"public": _of_rows, "at once": _of_rows, "found": _of_new_shops, "few": _of_regulars}[
+        form
+    ]()
     schema = {
         "day": sf.Date("2026-01-01", "2026-12-31"),
         "shop": sf.Text() if form == "found" else sf.Enum(["a", "b"]),
@@ -145,8 +148,8 @@ def advanced(session, steps, horizon, form="public", wait=lambda: None):
     series = session.stream(TEXT, start=START, horizon=horizon, epsilon="0.5", delta="1e-6", max_steps=most)
     wait()
     if len(series) < steps:
-        moment = datetime.datetime.combine(START + timedelta(days=steps), datetime.time(), UTC)
-        series.advance(now=moment)
+        for day in range(len(series) + 1, steps + 1) if form == "public" else [steps]:
+            series.advance(now=datetime.datetime.combine(START + timedelta(days=day), datetime.time(), UTC))
     return series
 
 
@@ -216,6 +219,11 @@ def _armed(session, point, at):
         step = place
         return right(self, receipt, place, reads, **more)
 
+    def recorded(self, *arguments):
+        nonlocal step
+        record(self, *arguments)
+        step += 1  # of those that are read together
+
     def around(owner, name, *, before="", after=""):
         real = getattr(owner, name)
 
@@ -240,3 +248,4 @@ def _armed(session, point, at):
     around(Courses, "release_found", after="after noise")
     around(store, "commit", before="before commit", after="after commit")
     around(SeriesOf, "record", after="before it is shown")
+    record, SeriesOf.record = SeriesOf.record, recorded
