@@ -368,7 +368,7 @@ SUBJECTS = {
                 (value("error", "error"), ratio("over_bound", "over the bound")),
             ),
             Table("A long stream, step by step", ("made once", "sfumato"), (TIME,)),
-            Table("A year of daily releases", ("a year", "sfumato"), (TIME, CPU)),
+            Table("A year of daily releases", ("a year", "sfumato, at once"), (TIME, CPU)),
         ),
     ),
     **LEARNING,
