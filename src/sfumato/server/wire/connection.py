@@ -258,7 +258,7 @@ class Connection:
             formats = [0] * len(outcome.fields)
             self._writer.write(replies.row_description(outcome.fields, formats))
             parts = encoded(outcome.fields, formats, outcome.rows)
-        async for part in pieces(parts):
+        async for part in pieces(parts, outcome.rows):
             await self._send(part)
         await self._send(replies.command_complete(outcome.tag))
 

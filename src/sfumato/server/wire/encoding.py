@@ -17,6 +17,7 @@ __all__ = ["PIECE", "copied", "encoded", "pieces"]
 
 PIECE = 1 << 16
 """The most bytes that are written at once."""
+_FEW, _SHORT = 500, 200  # values of a small answer, and characters of each
 
 
 def encoded(
@@ -45,11 +46,29 @@ def copied(layout: Layout, fields: Sequence[Field], rows: Sequence[tuple[Any, ..
     yield replies.COPY_DONE
 
 
-async def pieces(messages: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The bytes of messages, a piece at a time; others have their turn between two."""
+async def pieces(messages: Iterator[bytes], rows: Sequence[tuple[Any, ...]]) -> AsyncIterator[bytes]:
+    """The bytes of messages, a piece at a time; others have their turn between two.
+
+    Args:
+        messages: That are made as they are asked for.
+        rows: That they are of. A few small values are written here and now: a thread would take longer.
+    """
+    if _is_small(rows):
+        yield b"".join(messages)
+        return
     made = _gathered(messages)
     while piece := await asyncio.to_thread(next, made, b""):
         yield piece
+
+
+def _is_small(rows: Sequence[tuple[Any, ...]]) -> bool:
+    if len(rows) * max(map(len, rows[:1]), default=0) > _FEW:
+        return False
+    return not any(
+        isinstance(value, list | tuple) or (isinstance(value, str | bytes) and len(value) > _SHORT)
+        for row in rows
+        for value in row
+    )
 
 
 def _gathered(messages: Iterator[bytes]) -> Iterator[bytes]:

@@ -121,7 +121,9 @@ class Extended:
                 yield notice(text)
         if outcome.layout is not None:
             self._sent(message.portal, portal, outcome)
-            async for part in pieces(copied(outcome.layout, outcome.fields or [], outcome.rows)):
+            async for part in pieces(
+                copied(outcome.layout, outcome.fields or [], outcome.rows), outcome.rows
+            ):
                 yield part
             yield replies.command_complete(outcome.tag)
             return
@@ -131,7 +133,8 @@ class Extended:
         begin, portal.sent = portal.sent, end
         if end == len(outcome.rows):
             self._sent(message.portal, portal, outcome)
-        async for part in pieces(encoded(fields, codes, outcome.rows[begin:end])):
+        rows = outcome.rows[begin:end]
+        async for part in pieces(encoded(fields, codes, rows), rows):
             yield part
         if end < len(outcome.rows):
             yield replies.PORTAL_SUSPENDED
