@@ -290,6 +290,7 @@ def test_jobs_that_wait_when_their_account_is_removed_cost_nothing(fresh):
 
 
 def test_stewards_and_auditors_see_receipts_of_accounts(place):
+    place("sam", "POST", "/api/accounts", name="seen")
     kinds = [
         {each["kind"] for each in place(who, "GET", "/api/receipts?most=1000").json()}
         for who in ("sam", "eve", "ada")
