@@ -58,6 +58,9 @@ def test_ranges():
     for wrong in (0, 1, 1.5, -0.1):
         with pytest.raises(InvalidParameter, match="strictly between 0 and 1"):
             probability(wrong, "delta")
+    assert 1 - probability(1 - Fraction(1, 10**300), "confidence") == Fraction(1, 10**300)
+    with pytest.raises(InvalidParameter, match="confidence must be at most 1 - 1e-300"):
+        probability(1 - Fraction(1, 10**301), "confidence")
     with pytest.raises(InvalidParameter, match="at least 0"):
         nonnegative(-1, "x")
     for wrong in (1, -0.1):

@@ -180,6 +180,8 @@ def probability(value: Rational, name: str) -> Fraction:
     exact = as_fraction(value, name)
     if not 0 < exact < 1:
         raise InvalidParameter(f"{name} must lie strictly between 0 and 1, not {show(exact)}.")
+    if 1 - exact < _SMALLEST:  # floats would take the rest for nothing
+        raise InvalidParameter(f"{name} must be at most 1 - 1e-300.")
     return positive(exact, name)
 
 

@@ -169,25 +169,29 @@ def _by_error(
 def _typical(priced: Priced, recipe: Recipe, confidence: Fraction) -> float:
     """The mean logarithm of the aggregates' half-widths, but for what is the same for all noise."""
     # As if all noise were continuous, and several Laplace ones together as wide as one (they are a bit less).
-    unit = _half_width(priced.law, float(1 - confidence))
-    wide = [noise.scale * unit for noise in priced.noises]
+    unit = math.log(_half_width(priced.law, confidence))  # apart: beside tiny factors it would be 0
     logs = []
     for estimator in recipe.estimators:
         if not estimator.parts:  # public
             continue
         terms = zip(estimator.parts, estimator.gradients(), strict=True)
-        logs.append(math.log(math.hypot(*(gradient * wide[index] for index, gradient in terms))))
+        wide = math.hypot(*(gradient * priced.noises[index].scale for index, gradient in terms))
+        logs.append(unit + math.log(wide))
     return math.fsum(logs) / max(1, len(logs))
 
 
-def _half_width(law: Mechanics, risk: float) -> float:
-    """What noise of scale 1 exceeds with probability `risk`; near enough to compare two laws."""
-    if not 0 < risk < 1:
-        return math.inf if risk <= 0 else 0.0
+_FLAT = 1e-6  # so little of the middle that the density is flat there, to 12 digits
+
+
+def _half_width(law: Mechanics, confidence: Fraction) -> float:
+    """What noise of scale 1 stays within with this probability; near enough to compare two laws."""
+    within, risk = float(confidence), float(1 - confidence)  # of the two, the smaller one keeps its digits
     match law:
         case "laplace":
-            return -math.log(risk)
+            return -math.log(risk) if risk < 0.5 else -math.log1p(-within)
         case "gaussian":
+            if within < _FLAT:
+                return within * math.sqrt(math.pi / 2)
             return -NormalDist().inv_cdf(risk / 2)  # SciPy would take longer to load than the quote takes
         case unknown:
             assert_never(unknown)
@@ -253,7 +257,7 @@ def _told(
         columns=columns,
         measurements=measurements,
         why=why,
-        notes=_notes(plan.rows, plan.recipe, columns),
+        notes=_notes(plan.rows, plan.recipe, columns, steps=plan.report.child.counted),
     )
 
 
@@ -315,7 +319,7 @@ def _may_be_missing(measurement: Measurement) -> bool:
     return measurement.kind == "present" and not (argument is not None and is_conditional(argument))
 
 
-def _notes(read: Rows, recipe: Recipe, columns: Sequence[ColumnQuote]) -> tuple[str, ...]:
+def _notes(read: Rows, recipe: Recipe, columns: Sequence[ColumnQuote], *, steps: bool) -> tuple[str, ...]:
     measured = recipe.measured
     kinds = {measurement.kind for measurement in measured.measurements}
     notes = unit_notes(
@@ -325,6 +329,7 @@ def _notes(read: Rows, recipe: Recipe, columns: Sequence[ColumnQuote]) -> tuple[
         keyed=bool(measured.keys),
         rows=bool(kinds - {"units"}) or any(isinstance(extra, QuantileSet) for extra in recipe.extras),
         units="units" in kinds,
+        steps=steps,
     )
     if any(isinstance(extra, QuantileSet) for extra in recipe.extras):
         notes += measured.bounding.quantile_notes(measured.unit)

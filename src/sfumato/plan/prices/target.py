@@ -173,7 +173,7 @@ def _suited(
     costs: dict[int, float] = {}
     for form in bound:
         for index, factor in form.terms or ():
-            width = factor * tools[index].size(law) / float(target.widths[form.name])
+            width = min(abs(factor) * tools[index].size(law) / float(target.widths[form.name]), _FAR)
             costs[index] = costs.get(index, 0.0) + width * width
     known = sum(shares[index] for index in costs)
     suited = dict(zip(costs, best_shares(list(costs.values()), law), strict=True))
