@@ -31,7 +31,7 @@ from sfumato.server.wire.shapes import (
     parameter_oids,
 )
 from sfumato.server.wire.sqlstates import WireError, state_of
-from sfumato.server.wire.statements import Statement, statements
+from sfumato.server.wire.statements import CHAIN, Statement, statements
 from sfumato.server.wire.types import TEXT, oid_of, sample
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def _said_plainly(match: re.Match[str]) -> str:
 class Outcome:
     """What a statement gave: what the client is told, columns and rows if it has any, notices, a receipt.
 
-    With a layout the rows are sent as a copy; `opens` is a cursor that `Desk.settle` keeps; `dataset` is what
-    was asked, where that was one.
+    With a layout the rows are sent as a copy; `opens` is a cursor that `Desk.settle` keeps, `sets` is what it
+    sets; `dataset` is what was asked, where that was one.
     """
 
     tag: str
@@ -81,6 +81,7 @@ class Outcome:
     free: bool = False
     opens: tuple[str, Cursor] | None = None
     dataset: str = ""
+    sets: tuple[tuple[str, str | None, bool], ...] = ()
 
 
 def _fit(fields: Sequence[Field]) -> None:
@@ -122,9 +123,19 @@ class Desk:
         }
 
     def failed(self) -> None:
-        """Note that a statement failed: a transaction that it was in cannot go on."""
+        """Note that a statement failed: a transaction that it was in cannot go on.
+
+        What was set by the statements before it is undone then, also where nobody sent BEGIN.
+        """
         if self.status == "T":
             self.status = "E"
+        elif self.status == "I":
+            self.settings.end(undo=True)
+
+    def ended(self) -> None:
+        """Note that a message is over, or a row of them: with it ends a transaction that nobody began."""
+        if self.status == "I":
+            self.settings.end(undo=False)
 
     def oids(self, statement: Statement, given: Sequence[int]) -> tuple[int, ...]:
         """The types of a statement's parameters."""
@@ -186,6 +197,7 @@ class Desk:
             WireError: for what is of PostgreSQL's manners alone.
         """
         begun, status, outcome = time.monotonic(), "00000", None
+        self.settings.begin()
         try:
             outcome = self._run(statement, values, fits)
             return outcome
@@ -223,13 +235,8 @@ class Desk:
                 self.settings.set(statement.name, None)
             case "begin" | "commit" | "rollback":
                 return self._transaction(statement)
-            case "savepoint":
-                self.settings.save(statement.name)
-            case "release":
-                self.settings.release(statement.name)
-            case "back":
-                self.settings.back(statement.name)
-                self.status = "T"  # what failed was after it
+            case "savepoint" | "release" | "back":
+                self._point(statement)
             case "forget":
                 if statement.tag == "DISCARD ALL":
                     self.settings.reset()
@@ -294,14 +301,16 @@ class Desk:
         return replace(found, tag=statement.tag, fields=None, rows=[], opens=(statement.name, cursor))
 
     def settle(self, outcome: Outcome) -> None:
-        """Keep the cursor that a statement declared, where the client has waited for it.
+        """Keep the cursor that a statement declared, and what it set by a function, where the client waited.
 
-        Whoever was let go before, at a deadline or on a cancel, has none: when it came would tell when its
+        Whoever was let go before, at a deadline or on a cancel, has neither: when it came would tell when its
         read was over.
 
         Raises:
             WireError: if there is no room.
         """
+        for name, value, local in outcome.sets:
+            self.settings.set(name, value, local=local)
         if outcome.opens is not None:
             self.kept.open(*outcome.opens)
 
@@ -339,16 +348,36 @@ class Desk:
                 "25P02", "The transaction failed, and is ignored until it ends.", hint="Send ROLLBACK."
             )
 
+    def _point(self, statement: Statement) -> None:
+        """What is done with a savepoint.
+
+        Raises:
+            WireError: outside a transaction, or if there is none of its name, or there are too many.
+        """
+        if self.status == "I":
+            raise WireError("25P01", "A savepoint is one of a transaction.", hint="Send BEGIN first.")
+        match statement.kind:
+            case "savepoint":
+                self.settings.save(statement.name)
+            case "release":
+                self.settings.release(statement.name)
+            case _:
+                self.settings.back(statement.name)
+                self.status = "T"  # what failed was after it
+
     def _transaction(self, statement: Statement) -> Outcome:
         if statement.kind == "begin":
-            if self.status == "I":
-                self.settings.begin()
-                self.status = "T"
+            self.status = "T"
             return Outcome(statement.tag)
+        chained = statement.value == CHAIN
+        if chained and self.status == "I":
+            raise WireError("25P01", "There is no transaction after which one could begin.")
         undo = statement.kind == "rollback" or self.status == "E"
         self.settings.end(undo=undo)
         self.kept.end()
-        self.status = "I"
+        self.status = "T" if chained else "I"
+        if chained:
+            self.settings.begin()
         said = () if not undo else ("What was paid for in a transaction stays paid.",)
         return Outcome(
             "ROLLBACK" if undo else statement.tag, notices=said if statement.kind == "commit" else ()
@@ -376,10 +405,13 @@ class Desk:
     def _select(self, statement: Statement, values: Sequence[Any], fits: Fits = _fit) -> Outcome:
         tree = self._about_catalog(statement.text)
         if tree is not None:
-            for name, value, local in settings_in(tree, values):
-                self.settings.set(name, value, local=local)
+            sets = settings_in(tree, values)
             fields, rows = self._catalog().ask(tree, self._asker(), values)
-            return Outcome(f"SELECT {len(rows)}", fields, rows)
+            if not rows:
+                sets = []  # nothing was called
+            for name, value, _ in sets:
+                self.settings.check(name, value)
+            return Outcome(f"SELECT {len(rows)}", fields, rows, sets=tuple(sets))
         query = self._asked(statement.text, values)
         return self._explained(query) if query.explain else self._released(query, fits)
 

@@ -34,7 +34,8 @@ class Extended:
         self._portals = self._kept.portals
 
     def end(self) -> None:
-        """Forget the portals, which last no longer than a transaction."""
+        """Forget the portals, which last no longer than a transaction; one that nobody began ends here."""
+        self._desk.ended()
         if self._desk.status == "I":
             self._portals.clear()
 
@@ -156,7 +157,7 @@ class Extended:
         outcome, size = await self._work(run)
         self._desk.settle(outcome)
         self._portals.put(name, portal, portal.size + size)
-        portal.outcome = replace(outcome, opens=None)
+        portal.outcome = replace(outcome, opens=None, sets=())
         return portal.outcome
 
     def _sent(self, name: str, portal: Portal, outcome: Outcome) -> None:

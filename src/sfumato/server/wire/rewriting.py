@@ -123,6 +123,7 @@ def rewritten(tree: exp.Expr, asker: Asker, values: Sequence[Any] = ()) -> str:
     """
     if any(tree.find_all(*_GUARDED)):
         raise WireError("0A000", "The catalog can be read, and nothing else.")
+    _said_by_columns(tree, values)
     root = exp.Paren(this=tree)  # so that the tree itself can be replaced
     for name in root.find_all(exp.Identifier):
         if not name.quoted:
@@ -155,6 +156,19 @@ def settings_in(tree: exp.Expr, values: Sequence[Any] = ()) -> list[tuple[str, s
         value = None if given[1] is None else str(given[1])
         found.append((given[0], value, bool(given[2])))
     return found
+
+
+def _said_by_columns(tree: exp.Expr, values: Sequence[Any]) -> None:
+    """Show in a column what a column before it sets; nothing is set before the query is answered."""
+    said: dict[str, str] = {}
+    for column in tree.expressions if isinstance(tree, exp.Select) else []:
+        for call in list(column.find_all(exp.Anonymous)):
+            given = [plain_value(argument, values) for argument in call.expressions]
+            key = str(given[0]).lower() if given else ""
+            if _name(call) == "set_config" and len(given) == 3 and given[1] is not None:
+                said[key] = str(given[1])
+            elif _name(call) == "current_setting" and key in said:
+                call.replace(_text(said[key]))
 
 
 def plain_value(node: exp.Expr, values: Sequence[Any]) -> Any:

@@ -104,23 +104,42 @@ _CHECKS: Mapping[str, Callable[[str], object]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """What is set for the session, and over it what is set for the transaction alone (None: to nothing).
+
+    Neither is ever changed, only replaced: so whoever remembers them need not copy them.
+    """
+
+    session: Mapping[str, str]
+    local: Mapping[str, str | None]
+
+    def shown(self) -> dict[str, str]:
+        """What holds, by name."""
+        if not self.local:
+            return dict(self.session)
+        both = {**self.session, **self.local}
+        return {name: value for name, value in both.items() if value is not None}
+
+
 @dataclass(slots=True)
 class _Point:
-    """A savepoint: the settings as they were, and which of them are for the transaction alone.
+    """A savepoint, and the settings as they were.
 
     One that is made again under its name, with nothing set since, is the same, so many `times`.
     """
 
     name: str
-    now: dict[str, str]
-    local: set[str]
+    layers: _Layers
     times: int = 1
 
 
 class Settings:
-    """The settings of one connection, by names in small letters. A transaction that is rolled back undoes it.
+    """The settings of one connection, by names in small letters, as in PostgreSQL.
 
-    So does going back to a savepoint: a price that was set for a part of a transaction ends with that part.
+    Every statement is in a transaction: in one that the client began, or in one that ends with its message.
+    What fails or is rolled back is undone, back to a savepoint where there is one; what was set for the
+    transaction alone ends with it. So nobody pays a price that was set by what did not happen.
 
     Nothing is a price that nobody set: without `sfumato.epsilon` there is none.
     """
@@ -128,44 +147,42 @@ class Settings:
     def __init__(self, user: str) -> None:
         self._first = {**_FREE, "sfumato.confidence": "0.95", "sfumato.intervals": "off"}
         self._first["session_authorization"] = user
-        self._now = dict(self._first)
-        self._before: dict[str, str] | None = None
-        self._local: set[str] = set()
+        self._take(_Layers(dict(self._first), {}))
+        self._before: _Layers | None = None
         self._points: list[_Point] = []
 
+    def _take(self, layers: _Layers) -> None:
+        self._layers, self._now = layers, layers.shown()
+
     def begin(self) -> None:
-        """Remember what a rollback puts back."""
-        self._before, self._local = dict(self._now), set()
+        """Remember what a rollback puts back, unless a transaction began before."""
+        if self._before is None:
+            self._before = self._layers
 
     def end(self, *, undo: bool) -> None:
         """Put back what was set for the transaction alone, or all that was set in it."""
         before, self._before = self._before, None
         self._points.clear()
-        if before is None:
-            return
-        names = set(before) | set(self._now) if undo else self._local
-        for name in names:
-            self._now.pop(name, None)
-            if name in before:
-                self._now[name] = before[name]
+        if before is not None and undo:
+            self._take(before)
+        elif self._layers.local:
+            self._take(_Layers(self._layers.session, {}))
 
     def save(self, name: str) -> None:
         """Make a savepoint.
 
         Raises:
-            WireError: outside a transaction, or where there are too many.
+            WireError: if there are too many.
         """
-        if self._before is None:
-            raise WireError("25P01", "A savepoint is one of a transaction.", hint="Send BEGIN first.")
         last = self._points[-1] if self._points else None
-        if last is not None and (last.name, last.now, last.local) == (name, self._now, self._local):
+        if last is not None and (last.name, last.layers) == (name, self._layers):
             last.times += 1
             return
         if len(self._points) >= _MOST_POINTS:
             raise WireError(
                 "53400", f"A transaction has at most {_MOST_POINTS} savepoints here.", hint="RELEASE some."
             )
-        self._points.append(_Point(name, dict(self._now), set(self._local)))
+        self._points.append(_Point(name, self._layers))
 
     def release(self, name: str) -> None:
         """Forget a savepoint, with those after it; what was set stays.
@@ -184,8 +201,7 @@ class Settings:
         Raises:
             WireError: if there is none of this name.
         """
-        point = self._points[self._place(name)]
-        self._now, self._local = dict(point.now), set(point.local)
+        self._take(self._points[self._place(name)].layers)
 
     def _place(self, name: str) -> int:
         """The place of the last savepoint of a name, which is the last of all then."""
@@ -202,35 +218,48 @@ class Settings:
         if key in self._now:
             self._first[key] = self._now[key]
 
-    def set(self, name: str, value: str | None, *, local: bool = False) -> None:
-        """Set a value; None: the one that it had when the connection began.
+    def check(self, name: str, value: str | None) -> str:
+        """The key of a setting, which may have this value.
 
         Raises:
             InvalidParameter: if it is no value for this name.
             WireError: if there is no such name under `sfumato.`, or an encoding is not UTF-8.
         """
         key = _known(name)
-        if local and self._before is None:
-            return  # as in PostgreSQL: it would last until the end of this statement
-        if local:
-            self._local.add(key)
-        else:
-            self._local.discard(key)
-        if value is None:
-            self._now.pop(key, None)
-            if key in self._first:
-                self._now[key] = self._first[key]
-            return
-        if key == "client_encoding" and value.strip().lower() not in _ENCODINGS:
+        if value is not None and key == "client_encoding" and value.strip().lower() not in _ENCODINGS:
             raise WireError("22023", "Texts are in UTF-8 here.", hint="SET client_encoding = 'UTF8'.")
-        if key in _CHECKS:
+        if value is not None and key in _CHECKS:
             _CHECKS[key](value)
-        if key not in _FIXED and (key in self._now or len(self._now) < _MOST):
-            self._now[key] = value.strip()[:_LONGEST]
+        return key
+
+    def set(self, name: str, value: str | None, *, local: bool = False) -> None:
+        """Set a value, for the transaction alone or for the session; None: the one of the beginning.
+
+        What is set for the session takes the place of what was set for the transaction before.
+
+        Raises:
+            InvalidParameter: as `check`.
+            WireError: as `check`.
+        """
+        key = self.check(name, value)
+        if local and self._before is None:
+            return
+        known = {*self._layers.session, *self._layers.local}
+        if key in _FIXED or (key not in known and len(known) >= _MOST):
+            return
+        value = self._first.get(key) if value is None else value.strip()[:_LONGEST]
+        if local:
+            self._take(_Layers(self._layers.session, {**self._layers.local, key: value}))
+            return
+        session = {name: said for name, said in self._layers.session.items() if name != key}
+        if value is not None:
+            session[key] = value
+        over = {name: said for name, said in self._layers.local.items() if name != key}
+        self._take(_Layers(session, over))
 
     def reset(self) -> None:
-        """Set all as they were when the connection began."""
-        self._now = dict(self._first)
+        """Set all as they were when the connection began, whatever the transaction has set for itself."""
+        self._take(_Layers(dict(self._first), {}))
 
     def get(self, name: str) -> str | None:
         """The value of a setting; None where a price is not set.

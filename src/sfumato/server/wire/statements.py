@@ -17,7 +17,7 @@ from sfumato.sql.refusals import statement
 from sfumato.sql.text.listed import without_lists
 from sfumato.sql.text.size import check_words
 
-__all__ = ["Kind", "Statement", "statements"]
+__all__ = ["CHAIN", "Kind", "Statement", "statements"]
 
 Kind: TypeAlias = Literal[
     "empty", "set", "show", "reset", "begin", "commit", "rollback", "keep", "forget", "explain", "select",
@@ -25,6 +25,8 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 
 _MOST, _LONGEST = 100, 100_000
+CHAIN = "CHAIN"
+"""The value of a COMMIT or ROLLBACK after which the next transaction begins at once."""
 
 # What a semicolon may be inside of: texts, names, comments, and PostgreSQL's texts between $ signs.
 _OPAQUE = re.compile(
@@ -54,6 +56,25 @@ _POINT = re.compile(
     r"\s+(?P<name>\"[^\"]+\"|\w+)\s*$",
     re.IGNORECASE,
 )
+
+_MODE = (
+    r"(?:ISOLATION LEVEL (?:SERIALIZABLE|REPEATABLE READ|READ (?:UN)?COMMITTED)|READ (?:ONLY|WRITE)"
+    r"|(?:NOT )?DEFERRABLE)"
+)
+_MODES = rf"(?: {_MODE}(?:(?: ?, ?| ){_MODE})*)?"
+_END = r"(?: WORK| TRANSACTION)?(?: AND (?P<not>NO )?(?P<chain>CHAIN))?"
+_WHOLE: dict[str, re.Pattern[str]] = {
+    word: re.compile(f"{word}{rest}$", re.IGNORECASE)
+    for word, rest in (
+        ("begin", rf"(?: WORK| TRANSACTION)?{_MODES}"),
+        ("start", rf" TRANSACTION{_MODES}"),
+        *((word, _END) for word in ("commit", "end", "rollback", "abort")),
+        ("discard", r" (?:ALL|PLANS|SEQUENCES|TEMP|TEMPORARY)"),
+        ("unlisten", r" (?:\*|\w+|\"[^\"]+\")"),
+    )
+}
+"""How statements go on that are known by their first word: another one may mean something else."""
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 
 _KINDS: dict[str, Kind] = {
     "begin": "begin",
@@ -187,6 +208,8 @@ def _sorted(text: str) -> Statement:
     kind: Kind = "back" if _BACK_TO.match(bare) else _KINDS[word]
     if kind in ("savepoint", "release", "back"):
         return _point(kind, word, bare)
+    if word in _WHOLE:
+        return _whole(kind, word, bare)
     return Statement(kind, bare if kind == "explain" else text, tag=_tag(word, bare))
 
 
@@ -204,6 +227,22 @@ def _named(word: str, bare: str) -> Statement:
     return Statement(
         kind, parts.get("text") or "", name="" if every else name, value=parts.get("value") or "", tag=tag
     )
+
+
+def _whole(kind: Kind, word: str, bare: str) -> Statement:
+    """A statement of known words alone."""
+    plain = " ".join(_COMMENT.sub(" ", bare).split())
+    match = _WHOLE[word].match(plain)
+    if match is None:
+        if plain[len(word) :].upper().startswith(" PREPARED"):
+            raise WireError("0A000", "Transactions are not prepared here.", hint="Use COMMIT or ROLLBACK.")
+        raise WireError("42601", f"{word.upper()} does not go on like this.")
+    parts = match.groupdict()
+    chains = bool(parts.get("chain")) and not parts["not"]
+    tag = _tag(word, plain)
+    if word == "discard" and tag != "DISCARD ALL":
+        kind = "keep"
+    return Statement(kind, bare, value=CHAIN if chains else None, tag=tag)
 
 
 def _point(kind: Kind, word: str, bare: str) -> Statement:
