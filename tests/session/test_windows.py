@@ -15,6 +15,7 @@ from sfumato.catalog import Catalog
 from sfumato.engines.dialect import Dialect
 from sfumato.errors import InvalidParameter, LedgerMismatch, QueryRefused
 from sfumato.plan.expressions.tree import Column, call
+from sfumato.plan.questions.sources import Scan
 from sfumato.session.series.calendar import meets
 from sfumato.session.series.pricing import steps_of, touches_of
 from windows_of_time import WINDOWS, window
@@ -132,7 +133,7 @@ def test_within_a_day_steps_are_counted_by_the_clock():
 
 
 def _touches(unit, time, every, horizon, kind=None):
-    return touches_of(unit, steps_of(unit, time, every, horizon, kind), horizon)
+    return touches_of(unit, steps_of(unit, Scan("visits"), time, every, horizon, kind), horizon)
 
 
 def test_only_the_time_that_decides_windows_says_in_how_many_steps_a_unit_is():

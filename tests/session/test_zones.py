@@ -17,6 +17,7 @@ from sfumato.numeric import zones
 from sfumato.numeric.moments import seconds_of
 from sfumato.numeric.zones import Offsets, offsets_of
 from sfumato.plan.expressions.tree import Column, call
+from sfumato.plan.questions.sources import Scan
 from sfumato.session import attaching
 from sfumato.session.series.calendar import Calendar, meets
 from sfumato.session.series.pricing import steps_of, touches_of
@@ -90,7 +91,7 @@ def test_a_bound_for_utc_alone_is_seen_to_be_too_small():
 
 
 def _touches(unit, time, every, horizon, kind=None):
-    return touches_of(unit, steps_of(unit, time, every, horizon, kind), horizon)
+    return touches_of(unit, steps_of(unit, Scan("visits"), time, every, horizon, kind), horizon)
 
 
 def test_a_series_is_priced_for_the_steps_that_local_windows_meet():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sfumato.engines.base import UNIT_COLUMN
 from sfumato.engines.parts import InParts
 from sfumato.errors import AccessDenied, Cancelled, EngineFailed
 from sfumato.ledger import Right
@@ -15,12 +16,14 @@ from sfumato.plan.expressions.facts import facts_of
 from sfumato.plan.prices.bundle import fingerprint_of
 from sfumato.plan.questions.relations import source_facts
 from sfumato.plan.questions.sources import tables_of
-from sfumato.schema import PrivateTable
+from sfumato.schema import PrivateTable, owners
 from sfumato.session.reading import Reading, RowsRead, moments_read, reading, reading_of_some, rows_read
+from sfumato.session.unit_names import naming
 from sfumato.sql.write.lower import lower
 from sfumato.sql.write.moments import Term, lower_moments
 from sfumato.sql.write.ranks import guard
 from sfumato.sql.write.rows import lower_rows
+from sfumato.sql.write.sources import id_types
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,11 +164,20 @@ class Vault:
             raise AccessDenied(_NO_RECEIPT)
         right.use(units_fingerprint(measured))
         windows = right.receipt.windows
-        return self._guarded(
-            measured,
-            lambda: self._units_statement(measured, windows),
-            lambda answer: reading_of_some(answer, measured, self.kinds(measured), admit),
-        )
+
+        def understood(answer: pa.Table) -> Reading:
+            name = self._naming(measured)
+            return reading_of_some(
+                answer, measured, self.kinds(measured), lambda ids: admit([name(each) for each in ids])
+            )
+
+        return self._guarded(measured, lambda: self._units_statement(measured, windows), understood)
+
+    def _naming(self, measured: Measured) -> Callable[[str], str]:
+        """How ids are called in each state of the table, by the type that they have now."""
+        owner = owners(self._tables[measured.table], self._tables)[-1]
+        types = self._engine.fetch(id_types([(owner.relation, UNIT_COLUMN)], self._engine.dialect))
+        return naming(str(types.column(0)[0].as_py()), in_windows=owner.unit.window is not None)
 
     def check_units(self, measured: Measured, windows: Windows | None = None) -> None:
         """Make the statement that reads unit by unit without running it: what cannot be is refused unpaid.

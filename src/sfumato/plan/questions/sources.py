@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from sfumato._dataclasses import dataclass
-from sfumato.plan.expressions.tree import Call, Column, Expression, to_wire
+from sfumato.plan.expressions.tree import Call, Column, Expression, names_of, to_wire
 from sfumato.plan.expressions.tree import Literal as Constant
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "WindowName",
     "Windowed",
     "is_joined_below",
+    "is_own",
     "source_to_wire",
     "tables_of",
 ]
@@ -233,6 +234,28 @@ def is_joined_below(source: Source | Public, *, below: bool = False) -> bool:
             return is_joined_below(source.source, below=True)
         case _:
             return False
+
+
+def is_own(expression: Expression, source: Source | Public) -> bool:
+    """Whether what an expression gives for a row follows from that row of one private table alone.
+
+    What a public table adds to a row may be another value whenever that table is read again.
+    """
+    names = names_of(expression)
+    match source:
+        case Scan():
+            return True
+        case Joined():
+            known = dict(source.left.columns)
+            return all(name in known and is_own(known[name], source.left.source) for name in names)
+        case United():
+            return all(
+                name in dict(part.columns) and is_own(dict(part.columns)[name], part.source)
+                for part in source.parts
+                for name in names
+            )
+        case _:
+            return not names
 
 
 def source_to_wire(node: Any) -> Any:

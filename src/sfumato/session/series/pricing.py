@@ -24,6 +24,7 @@ from sfumato.plan.intervals.noise import Noise
 from sfumato.plan.questions.nodes import Key, Where
 from sfumato.plan.questions.paid_windows import windows_between
 from sfumato.plan.questions.sensitivity import is_exchange
+from sfumato.plan.questions.sources import is_own
 from sfumato.plan.questions.windowing import is_shifted, is_time_of
 from sfumato.session.series.calendar import Calendar, calendar_of, every_of, meets
 from sfumato.session.series.finding import Finding
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sfumato.plan.prices.plan import Plan
     from sfumato.plan.prices.quoting import Quote
     from sfumato.plan.questions.nodes import Measured
+    from sfumato.plan.questions.sources import Source
     from sfumato.schema import Kind, PrivacyUnit, Windows
     from sfumato.session.session import Session
 
@@ -44,6 +46,7 @@ __all__ = [
     "Pricing",
     "Together",
     "calendar_in",
+    "check_adds_up",
     "choice_of",
     "stepped",
     "steps_of",
@@ -113,6 +116,28 @@ def stepped(plan: Plan, place: int, calendar: Calendar, step: int, many: int = 1
     return plan.asking(keys=keys, child=Where(node.source, within), counted=True)
 
 
+def check_adds_up(plan: Plan, of: Of, touches: int) -> None:
+    """Refuse totals of numbers of units: who comes in two steps is one, and would be counted twice.
+
+    Args:
+        plan: The question.
+        of: Of which totals.
+        touches: In how many steps neighbours can differ: where each unit is in one alone, they add up.
+
+    Raises:
+        QueryRefused: with what would work.
+    """
+    units = any(call.function == "count_distinct" for call in plan.report.child.aggregates)
+    alone = touches <= (2 if is_exchange(plan.rows.declared) else 1)
+    if units and of != "steps" and not alone:
+        whose = plan.rows.owner or "unit"
+        raise QueryRefused(
+            f"Numbers of different {whose}s do not add up over steps: who comes in two steps is one, and "
+            "would be counted twice.",
+            'Ask for each step by itself (of="steps"), or count each in its first step alone (max_steps=1).',
+        )
+
+
 def reads_rows_alone(plan: Plan) -> bool:
     """Whether no row has a say in what another one counts: rows are units, so that no limits hold them."""
     return plan.rows.unit.is_row
@@ -120,6 +145,7 @@ def reads_rows_alone(plan: Plan) -> bool:
 
 def steps_of(
     unit: PrivacyUnit,
+    source: Source,
     time: Expression,
     every: str,
     horizon: int,
@@ -130,6 +156,7 @@ def steps_of(
 
     Args:
         unit: Whose privacy is protected, as it is declared (`Rows.declared`).
+        source: Where the rows come from.
         time: What says in which step a row is.
         every: How long steps are.
         horizon: How many there are.
@@ -137,15 +164,16 @@ def steps_of(
         most: In how many a unit counts, where that was said (`Roster`); None: in all that it has rows in.
 
     Privacy:
-        A row is in one step. The only row that a unit has in a question that makes one of all of its rows is
-        in one step of each state of the table, and may be in any of them, as more rows come: such a unit can
-        be in all steps. The rows of a unit's window are in the steps that meet the window, if both are
-        decided by the same column; those of a unit without windows, and where time is something else, can be
-        in all of them. Steps of timestamps end by the clocks of the column, in UTC, and windows by those of
-        the unit's zone: `meets` counts both.
+        A row is in one step, if its own columns say in which. Where a public table says it, a row can be in
+        all steps, since that table may say something else whenever it is read. The only row that a unit has
+        in a question that makes one of all of its rows is in one step of each state of the table, and may be
+        in any of them, as more rows come: such a unit can be in all steps. The rows of a unit's window are in
+        the steps that meet the window, if both are decided by the same column; those of a unit without
+        windows, and where time is something else, can be in all of them. Steps of timestamps end by the
+        clocks of the column, in UTC, and windows by those of the unit's zone: `meets` counts both.
     """
     if unit.is_row:
-        return 1
+        return 1 if is_own(time, source) else horizon
     least = horizon if most is None else min(most, horizon)
     if unit.window is None or not is_time_of(unit, time):
         return least
@@ -324,6 +352,8 @@ class Pricing:
         told = [noise.fingerprint for noise in self.streams]
         if self.finding is not None:
             told.append(repr(self.finding.selection))
+        if self.most is not None:
+            told.append("names 2")  # of units; earlier ones were called by the text that a type has
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     def step_plan(self, step: int) -> Plan:

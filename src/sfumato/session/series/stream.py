@@ -18,6 +18,7 @@ from sfumato.session.series.pricing import (
     Of,
     Pricing,
     calendar_in,
+    check_adds_up,
     choice_of,
     stepped,
     steps_of,
@@ -88,8 +89,10 @@ def opened(
     most = None if max_steps is None else as_integer(max_steps, "max_steps")
     if most is not None and plan.rows.unit.is_row:
         raise InvalidParameter(_NO_FEW if unit.is_row else _MADE_ROWS.format(plan.rows.owner or "unit"))
-    inside = steps_of(unit, time, calendar.every, steps, kind, most)
-    choice = choice_of(touches_of(unit, inside, steps), steps, of, window)
+    inside = steps_of(unit, report.child.source, time, calendar.every, steps, kind, most)
+    touches = touches_of(unit, inside, steps)
+    check_adds_up(plan, of, touches)
+    choice = choice_of(touches, steps, of, window)
     named = delta is not None or query.names_delta
     if not named and not session.dataset_of(report).budget.delta:
         raise InvalidParameter(
