@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.errors import AccessDenied, InvalidParameter
+from sfumato.errors import AccessDenied, InvalidParameter, QueryRefused
 from sfumato.ledger import Ledger
 from sfumato.session.series import points, roster
 from sfumato.session.series.points import Point
@@ -46,8 +46,10 @@ def session_of(rows, ledger=None, **more):
     return sf.Session(table_of(rows, **more), budget=budget, ledger=ledger)
 
 
-def series_of(session, most=2, text=TEXT, horizon=10, epsilon=10**7):
-    return session.stream(text, start=START, horizon=horizon, epsilon=epsilon, delta="1e-6", max_steps=most)
+def series_of(session, most=2, text=TEXT, horizon=10, epsilon=10**7, of="running"):
+    return session.stream(
+        text, start=START, horizon=horizon, epsilon=epsilon, delta="1e-6", of=of, max_steps=most
+    )
 
 
 def at(day):
@@ -185,7 +187,7 @@ def test_what_is_said_of_it():
         assert series.receipt.memo["max_steps"] == 3
         units = "SELECT day, COUNT(DISTINCT user) AS n FROM visits GROUP BY day"
         assert "in the first 3 steps of each user" in str(
-            series_of(session, 3, units, epsilon=2).pricing.quote
+            series_of(session, 3, units, epsilon=2, of="steps").pricing.quote
         )
 
 
@@ -271,3 +273,44 @@ def test_the_one_row_that_is_made_of_all_rows_of_a_unit_can_be_in_every_step(mad
         assert "in up to 8 steps" in " ".join(str(series).split())
         with pytest.raises(InvalidParameter, match="one row of all rows of each user"):
             session.stream(text, start=start, horizon=8, epsilon=1, delta="1e-6", max_steps=2)
+
+
+# ── different people
+
+
+PEOPLE = "SELECT day, COUNT(DISTINCT user) AS n FROM visits GROUP BY day"
+WINDOWED = sf.PrivacyUnit("user", max_rows=4, max_groups=4, window=4, time="day")
+
+
+@pytest.mark.parametrize("unit", [None, WINDOWED])
+@pytest.mark.parametrize("most", [None, 3])
+def test_numbers_of_people_are_no_totals(unit, most):
+    with session_of(DAILY, **({} if unit is None else {"unit": unit})) as session:
+        before = session.balance().spent
+        with pytest.raises(QueryRefused, match="do not add up over steps"):
+            series_of(session, most, PEOPLE)
+        series = series_of(session, most, PEOPLE, of="steps")
+        series.advance(now=at(8))
+        for of, window in (("running", None), ("window", 3)):
+            with pytest.raises(QueryRefused, match="do not add up over steps"):
+                series.table(of, window=window)
+            with pytest.raises(QueryRefused, match="do not add up over steps"):
+                series.point(-1, of, window=window)
+        assert session.balance().spent - before == series.epsilon
+        assert len(series.table()) == 8
+
+
+def test_newcomers_add_up_to_people():
+    with session_of(DAILY) as session:
+        series = series_of(session, 1, PEOPLE)
+        series.advance(now=at(8))
+        assert round(series.table(kind="noise")["n"][-1].as_py()) == 3
+
+
+def test_limits_are_those_of_a_step():
+    with session_of(DAILY, unit=WINDOWED) as session:
+        series = series_of(session, None, epsilon=1)
+        quote = " ".join(str(series.pricing.quote).split())
+        assert "counted in each step" in quote
+        assert "These limits are for each step by itself" in quote
+        assert "not a lifetime: whoever is in the data for 12 times as long" in " ".join(str(series).split())

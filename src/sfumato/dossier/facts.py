@@ -121,7 +121,8 @@ class Facts:
         )
         return (
             f"The budget is for {span}, and none is for life: a person may lose up to epsilon {epsilon} in "
-            f"each, and n times as much in n of them. {so_far if self.windows else ''}"
+            f"each, and in n of them n times as much, at a delta that grows faster. "
+            f"{so_far if self.windows else ''}"
         ).rstrip()
 
     @property

@@ -83,6 +83,8 @@ def aggregate_estimands(plan: Plan) -> tuple[Estimand, ...]:
             measured = recipe.extras[aggregate.extra].measured
         scope = Scope(spoken(measured.unit, plan.rows), bool(measured.keys), measured.groups)
         phrase = statistic(call.function).estimand(call, scope, measured.bounding)
+        if node.counted and phrase.limit:  # a step of a series
+            phrase = replace(phrase, limit=f"{phrase.limit} in each step")
         phrases.append(phrase if node.steps is None else _in_few(phrase, node.steps, scope.whose))
     return tuple(phrases)
 

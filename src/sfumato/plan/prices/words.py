@@ -23,6 +23,7 @@ from sfumato.render import shown
 from sfumato.schema import PrivacyUnit
 
 __all__ = [
+    "NOT_A_LIFETIME",
     "count_notes",
     "exact",
     "figure",
@@ -174,8 +175,22 @@ def count_notes(rows: int, estimators: Sequence[Estimator], measured: Measured) 
     ]
 
 
+NOT_A_LIFETIME = (
+    "not a lifetime: whoever is in the data for 12 times as long may lose 12 times this epsilon, at a delta "
+    "that grows faster than that"
+)
+"""What a price does not say where units are windows of time (docs/proofs/windows.md)."""
+
+
 def unit_notes(
-    read: Rows, unit: PrivacyUnit, *, bounding: Bounding, keyed: bool, rows: bool, units: bool
+    read: Rows,
+    unit: PrivacyUnit,
+    *,
+    bounding: Bounding,
+    keyed: bool,
+    rows: bool,
+    units: bool,
+    steps: bool = False,
 ) -> list[str]:
     """What one unit's rows count for: the quantity that is estimated.
 
@@ -186,6 +201,7 @@ def unit_notes(
         keyed: Whether there are groups.
         rows: Whether rows are counted or summed.
         units: Whether units are counted.
+        steps: Whether this is about a step of a series.
     """
     notes = []
     if unit.column is None and read.owner is not None:
@@ -197,12 +213,14 @@ def unit_notes(
         notes.append("Each row is a privacy unit: right only where nobody can have two rows.")
     else:
         notes += bounding.notes(unit, keyed=keyed, rows=rows, units=units)
+        if steps and notes:
+            notes.append(
+                f"These limits are for each step by itself: a {unit.column} with rows in several steps "
+                "counts in each of them, up to the limits."
+            )
     if read.unit.window is not None:
         anew = "; each is counted anew in every one of them" if units else ""
-        notes.append(
-            f"Protects {read.unit}, not a lifetime: whoever is in the data for 12 times as long may lose 12 "
-            f"times this price{anew}."
-        )
+        notes.append(f"Protects {read.unit}, {NOT_A_LIFETIME}{anew}.")
     if is_exchange(unit):
         notes.append("Protects what a unit's rows say (exchange), not whether the unit is in the table.")
     return notes

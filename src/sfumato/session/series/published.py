@@ -22,6 +22,7 @@ from sfumato.plan.expressions.linear import linear_form
 from sfumato.plan.expressions.names import NotAList
 from sfumato.plan.expressions.tree import Column, Expression, Literal, names_of
 from sfumato.plan.intervals.noise import Noise
+from sfumato.plan.prices.words import NOT_A_LIFETIME
 from sfumato.plan.questions.bounding.base import several
 from sfumato.plan.questions.sensitivity import is_exchange
 from sfumato.render import definitions, shown
@@ -31,7 +32,7 @@ from sfumato.session.series.cohorts import Cohort, OfCohorts
 from sfumato.session.series.finding import Finding, Group
 from sfumato.session.series.picture import draw
 from sfumato.session.series.points import Point
-from sfumato.session.series.pricing import Of, Pricing
+from sfumato.session.series.pricing import Of, Pricing, check_adds_up
 
 if TYPE_CHECKING:
     from sfumato.ledger import Receipt
@@ -111,6 +112,7 @@ class Published(NotAList):
         kind: Of = "window" if of is None else of
         if kind not in ("running", "window", "steps") or (kind == "window") != (window is not None):
             raise InvalidParameter('of is "running", "steps", or "window" with window=7.')
+        check_adds_up(self.pricing.plan, kind, self.pricing.choice.plan.touches)
         return kind, None if window is None else as_integer(window, "window")
 
     def _released(self, step: int, of: Of, length: int | None) -> Release:
@@ -362,6 +364,8 @@ class Published(NotAList):
             "protects": f"{unit}, which {about}",
             "noise": str(pricing.choice),
         }
+        if unit.window is not None:
+            lines["lifetime"] = f"{NOT_A_LIFETIME}."
         if pricing.most is not None:
             lines["counts"] = self._few_in_words().strip()
         if pricing.finding is not None:

@@ -97,9 +97,9 @@ class Reweight(Bounding):
         notes = []
         if rows:
             notes.append(
-                f"Each {unit.column} counts as at most {several(unit.max_rows, 'row')} in all: those with "
-                "more have each of their rows weighted down equally, those with no more count fully. Rows "
-                f"without {unit.column} are left out."
+                f"Each {unit.column} counts as at most {several(unit.max_rows, 'row')}: those with more have "
+                "each of their rows weighted down equally, those with no more count fully. Rows without "
+                f"{unit.column} are left out."
             )
         if units and keyed:
             notes.append(
