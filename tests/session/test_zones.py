@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
@@ -62,13 +63,29 @@ def numbered(moments, length):
     return moments.astype(kinds[length]).astype(int)
 
 
-def steps_of_windows(zone, length, every, years=(1995, 2025)):
-    """How many steps one window has moments in, at most: all quarters of an hour of some years."""
-    moments = np.arange(f"{years[0]}-01-01", f"{years[1]}-01-01", 900, dtype="datetime64[s]")
-    offsets = offsets_of(zone)
+@functools.cache
+def quarters_of_hours(years):
+    """All quarters of an hour of some years."""
+    return np.arange(f"{years[0]}-01-01", f"{years[1]}-01-01", 900, dtype="datetime64[s]")
+
+
+@functools.cache
+def steps_of_moments(every, years):
+    """The steps that these are in."""
+    return numbered(quarters_of_hours(years), every)
+
+
+@functools.lru_cache(maxsize=1)
+def windows_of_moments(zone, length, years):
+    """The windows that these are in."""
+    moments, offsets = quarters_of_hours(years), offsets_of(zone)
     ahead = np.array(offsets.ahead)[np.searchsorted(offsets.changes, moments.astype(int), side="right")]
-    there = numbered(moments + ahead.astype("timedelta64[s]"), length)
-    pairs = np.stack([there, numbered(moments, every)])
+    return numbered(moments + ahead.astype("timedelta64[s]"), length)
+
+
+def steps_of_windows(zone, length, every, years=(1995, 2025)):
+    """How many steps one window has moments in, at most, by all quarters of an hour."""
+    pairs = np.stack([windows_of_moments(zone, length, years), steps_of_moments(every, years)])
     changed = np.any(np.diff(pairs, prepend=-1) != 0, axis=0)  # a pair can come again where clocks go back
     pairs = np.unique(pairs[:, changed], axis=1)
     return np.unique(pairs[0], return_counts=True)[1].max()
