@@ -219,11 +219,21 @@ def parameter_columns(text: str) -> dict[int, str]:
         return {}
     found: dict[int, str] = {}
     for node in tree.find_all(exp.Parameter):
-        others = node.parent.iter_expressions() if isinstance(node.parent, _SAME) else ()
+        others = _beside(node)
         column = next((other for other in others if isinstance(other, exp.Column)), None)
         if column is not None and node.name.isdecimal():
             found[int(node.name)] = column.name.lower()
     return found
+
+
+def _beside(node: exp.Expr) -> list[exp.Expr]:
+    """What a parameter is compared with."""
+    within = node.parent
+    while isinstance(within, exp.Paren | exp.Cast):  # drivers write a type behind a value
+        node, within = within, within.parent
+    if isinstance(within, exp.If) and node.arg_key == "this" and isinstance(within.parent, exp.Case):
+        return [within.parent.this]  # CASE country WHEN $1
+    return list(within.iter_expressions()) if isinstance(within, _SAME) else []
 
 
 def _kind(to: exp.Expr) -> str:

@@ -16,6 +16,7 @@ from sfumato.plan.expressions.tree import Expression, Literal, call, literal
 from sfumato.plan.questions.aggregates import Statistic, statistic, statistics
 from sfumato.plan.questions.nodes import AggregateCall
 from sfumato.plan.questions.terms import shorter_level
+from sfumato.sql.read.expressions import constant_of
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.refusals import AGGREGATES, refuse, shown
 
@@ -233,6 +234,10 @@ def _number(node: exp.Expr) -> Fraction | None:
     if isinstance(node, exp.Div):
         above, below = _number(node.this), _number(node.expression)
         return None if above is None or not below else above / below
+    if isinstance(node, exp.Cast):
+        constant = constant_of(node)
+        number = None if constant is None or constant.kind not in ("integer", "float") else constant.value
+        return None if number is None else as_fraction(str(number), "level")
     if not isinstance(node, exp.Literal) or node.is_string or len(node.this) > 40:
         return None
     try:

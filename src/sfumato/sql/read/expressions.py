@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import Facts, facts_by_name, resolve
-from sfumato.plan.expressions.tree import Expression
+from sfumato.plan.expressions.tree import Expression, Literal
 from sfumato.schema import ColumnType
 from sfumato.sql.read.scalars import HANDLERS, Parser, unknown_around
 from sfumato.sql.read.special import SPECIAL
 
-__all__ = ["parse_expression", "unknown_function"]
+__all__ = ["constant_of", "parse_expression", "unknown_function"]
 
 
 def parse_expression(
@@ -36,6 +36,23 @@ def parse_expression(
     if isinstance(columns, Mapping) and columns:
         return resolve(parsed, facts_by_name(columns))
     return parsed
+
+
+def constant_of(node: object) -> Literal | None:
+    """The constant that is written here, also in parentheses or with its type: `3`, `(3)`, `3::INTEGER`.
+
+    None for anything else.
+
+    Raises:
+        QueryRefused: if the value is none of the type that is written with it.
+    """
+    inner = node
+    while isinstance(inner, exp.Paren | exp.Neg | exp.Cast):
+        inner = inner.this
+    if not isinstance(inner, exp.Literal | exp.Boolean | exp.Null):
+        return None
+    parsed = Parser((), HANDLERS | SPECIAL).parse(node, 0)
+    return parsed if isinstance(parsed, Literal) else None
 
 
 def unknown_function(node: exp.Expr) -> QueryRefused | None:

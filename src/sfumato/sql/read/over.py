@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sfumato.plan.expressions.tree import Expression, columns_of
 from sfumato.plan.questions.over import Over
+from sfumato.sql.read.expressions import constant_of
 from sfumato.sql.refusals import refuse
 
 __all__ = ["is_over_groups", "read_over"]
@@ -54,9 +55,8 @@ def read_over(node: exp.Window, expression: Callable[[exp.Expr], Expression]) ->
         )
     parts = 1
     if name == "ntile":
-        given = node.this.this
-        whole = isinstance(given, exp.Literal) and not given.is_string and given.this.isdigit()
-        parts = int(given.this) if whole and len(given.this) < 7 else 0
+        given = constant_of(node.this.this)
+        parts = given.value if given is not None and type(given.value) is int else 0
         if not 1 <= parts <= _MOST:
             raise refuse("NTILE takes a whole number of parts.", "Write NTILE(4) OVER (ORDER BY COUNT(*)).")
     value = expression(items[0].this)

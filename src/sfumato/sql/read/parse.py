@@ -10,7 +10,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.plan.expressions.facts import domain_of, facts_of, refine
 from sfumato.plan.expressions.names import in_sql
-from sfumato.plan.expressions.tree import Column, Expression, columns_of
+from sfumato.plan.expressions.tree import Column, Expression, Literal, columns_of
 from sfumato.plan.prices.plan import Plan
 from sfumato.plan.questions.nodes import OrderItem, Output, Report, Where
 from sfumato.plan.questions.relations import rows_of
@@ -18,6 +18,7 @@ from sfumato.plan.questions.sources import Public, Scan
 from sfumato.schema import PrivateTable
 from sfumato.sql.read.clauses import by_ordinal, check, condition, key_trees, selected
 from sfumato.sql.read.example import check_aggregated
+from sfumato.sql.read.expressions import constant_of
 from sfumato.sql.read.from_clause import Known, read_from
 from sfumato.sql.read.levels import Levels, take_levels
 from sfumato.sql.read.results import Results
@@ -34,7 +35,7 @@ _READ = {
     *("expressions", "from_", "joins", "with_", "where", "group", "having", "order", "limit", "offset"),
     *("distinct", "hint"),
 }
-_MOST = 2**53
+_MOST, _BEYOND = 2**53, 10**16
 
 
 def parse(text: str, tables: Known) -> Report:
@@ -215,11 +216,10 @@ def _count(clause: exp.Expr | None, word: str) -> int | None:
     value = clause.args.get("count") if isinstance(clause, exp.Fetch) else clause.args.get("expression")
     if isinstance(value, exp.Null) or (isinstance(value, exp.Var) and value.name.upper() == "ALL"):
         return None
-    if (
-        isinstance(value, exp.Literal)
-        and not value.is_string
-        and value.this.isdigit()
-        and len(value.this) < 17
-    ):
-        return min(int(value.this), _MOST)
+    constant = constant_of(value)
+    if constant is not None and constant.kind == "integer" and isinstance(constant.value, int):
+        if 0 <= constant.value < _BEYOND:
+            return min(constant.value, _MOST)
+    elif isinstance(value, exp.Cast) and constant_of(value.this) == Literal(None, None):
+        return None
     raise refuse(f"{word} takes a whole number.", f"Write {word} 10.")

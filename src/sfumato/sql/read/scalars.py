@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _DEPTH = 100  # levels of nesting
+_LONGEST_TEXT = 10_000  # characters of a text constant
 
 # Marks that say how sqlglot read a function, not what it means in this dialect.
 _FLAGS = {"typed", "safe", "ignore_nulls", "coalesce", "date_part_boundary", "big_int"}
@@ -82,8 +83,11 @@ _ARITHMETIC = {"add": operator.add, "subtract": operator.sub, "multiply": operat
 def exact(function: str, arguments: tuple[Expression, ...]) -> Literal | None:
     """Arithmetic of written decimals, exact as SQL has it: 0.06 + 0.01 is 0.07; None for anything else.
 
-    None too for a result beyond all floats: the engine works that out, as it does for columns.
+    None too for a result beyond all floats: the engine works that out, as it does for columns. Texts that are
+    put together are one text: patterns are often written as '%' || 'some' || '%'.
     """
+    if function == "append":
+        return _joined(arguments)
     numbers = [
         argument.value for argument in arguments if isinstance(argument, Literal) and argument.kind == "float"
     ]
@@ -98,6 +102,13 @@ def exact(function: str, arguments: tuple[Expression, ...]) -> Literal | None:
         return literal(float(_ARITHMETIC[function](*parts)))
     except OverflowError:
         return None
+
+
+def _joined(arguments: tuple[Expression, ...]) -> Literal | None:
+    texts = [one.value for one in arguments if isinstance(one, Literal) and isinstance(one.value, str)]
+    if len(texts) < len(arguments) or sum(map(len, texts)) > _LONGEST_TEXT:
+        return None
+    return literal("".join(texts))
 
 
 def _arguments_of(node: exp.Expr, names: tuple[str, ...]) -> list[exp.Expr]:

@@ -9,9 +9,9 @@ from typing import Any
 from sqlglot import exp
 
 from sfumato.errors import QueryRefused
-from sfumato.numeric.moments import as_clock, as_moment
 from sfumato.plan.expressions.functions import FUNCTIONS
 from sfumato.plan.expressions.tree import Call, Expression, Literal, call, literal
+from sfumato.sql.read.casts import DECIMAL, cast_constant
 from sfumato.sql.read.scalars import Handler, Parser, closed, exact, unknown
 
 __all__ = ["SPECIAL"]
@@ -28,6 +28,7 @@ _CASTS = {
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME"), "to_timestamp"),
     "TIME": "to_time",
     "BOOLEAN": "to_boolean",
+    "DECIMAL": DECIMAL,
 }
 _PARTS = {
     "YEAR": "year",
@@ -63,43 +64,46 @@ def _cast(parser: Parser, node: exp.Cast, depth: int) -> Expression:
     closed(node, ("this", "to"))
     kind = node.to.this
     name = str(getattr(kind, "value", kind)).upper()
-    if name not in _CASTS or (node.to.expressions and _CASTS[name] != "to_text"):
-        raise QueryRefused(
-            f"A cast to {name[:40]} is not supported.",
-            "Use INTEGER, DOUBLE, TEXT, DATE, TIMESTAMP, TIME or BOOLEAN; ROUND gives digits.",
-        )
+    sizes = _sizes(node.to)
+    unsupported = QueryRefused(
+        f"A cast to {name[:40]} is not supported.",
+        "Use INTEGER, DOUBLE, TEXT, DATE, TIMESTAMP, TIME or BOOLEAN; ROUND gives digits.",
+    )
+    if name not in _CASTS or (sizes != () and (sizes is None or _CASTS[name] not in ("to_text", DECIMAL))):
+        raise unsupported
     value = parser.parse(node.this, depth)
-    if isinstance(value, Literal) and isinstance(value.value, str) and _CASTS[name] in _READ:
-        return _READ[_CASTS[name]](value.value)
+    if isinstance(value, Literal) and value.value is not None:
+        try:
+            constant = cast_constant(
+                value, _CASTS[name], name=name, sizes=sizes or (), written=_written(node.this)
+            )
+        except QueryRefused:
+            if not isinstance(node, exp.TryCast) or _CASTS[name] in (DECIMAL, *_TIMES):
+                raise
+            constant = None
+        if constant is not None:
+            return constant
+    if _CASTS[name] == DECIMAL:
+        raise unsupported
     return call(_CASTS[name], value)
 
 
-def _moment(text: str) -> Expression:
-    try:
-        return literal(as_moment(text))
-    except ValueError:
-        raise QueryRefused(
-            f"{text[:40]!r} is not a timestamp in whole seconds.", "Write TIMESTAMP '2024-01-31 08:30:00'."
-        ) from None
+_TIMES = ("to_date", "to_timestamp", "to_time")
 
 
-def _clock(text: str) -> Expression:
-    try:
-        return literal(as_clock(text))
-    except ValueError:
-        raise QueryRefused(
-            f"{text[:20]!r} is not a time of day in whole seconds.", "Write TIME '08:30'."
-        ) from None
+def _sizes(kind: exp.DataType) -> tuple[int, ...] | None:
+    """The whole numbers behind a type; None if there is anything else."""
+    written = [part.this if isinstance(part, exp.DataTypeParam) else None for part in kind.expressions]
+    texts = [part.this for part in written if isinstance(part, exp.Literal) and not part.is_string]
+    plain = len(texts) == len(written) and all(text.isdigit() and len(text) < 6 for text in texts)
+    return tuple(map(int, texts)) if plain else None
 
 
-def _day(text: str) -> Expression:
-    try:
-        return literal(datetime.date.fromisoformat(text))
-    except ValueError:
-        raise QueryRefused(f"{text[:20]!r} is not a date.", "Write DATE '2024-01-31'.") from None
-
-
-_READ: dict[str, Callable[[str], Expression]] = {"to_date": _day, "to_timestamp": _moment, "to_time": _clock}
+def _written(node: exp.Expr) -> str | None:
+    """The digits of a number as they are written; None for anything else."""
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return str(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
 
 
 def _unit(node: Any) -> str:
@@ -263,8 +267,10 @@ def _log(parser: Parser, node: exp.Log, depth: int) -> Expression:
 
 def _named(parser: Parser, node: exp.Anonymous, depth: int) -> Expression:
     name, parts = str(node.this).lower(), node.expressions
-    if name in ("date_part", "datepart") and len(parts) == 2 and isinstance(parts[0], exp.Literal):
-        return _part(parser, parts[0].name, parts[1], depth)
+    if name in ("date_part", "datepart") and len(parts) == 2:
+        part = parser.parse(parts[0], depth)
+        if isinstance(part, Literal) and isinstance(part.value, str):
+            return _part(parser, part.value, parts[1], depth)
     if name.upper() in _PARTS and len(parts) == 1:
         return _part(parser, name, parts[0], depth)
     if name in _NAMES:
@@ -279,7 +285,7 @@ def _date(parser: Parser, node: exp.Date, depth: int) -> Expression:
     closed(node, ("this",))
     value = parser.parse(node.this, depth)
     if isinstance(value, Literal) and isinstance(value.value, str):
-        return _day(value.value)
+        return cast_constant(value, "to_date", name="DATE") or value
     return call("to_date", value)
 
 

@@ -13,6 +13,7 @@ from sfumato.engines.trees import copied
 from sfumato.plan.expressions.tree import Column, Expression
 from sfumato.plan.questions.nodes import AggregateCall
 from sfumato.plan.questions.sources import Public, WindowCall, Windowed, WindowName, source_to_wire
+from sfumato.sql.read.expressions import constant_of
 from sfumato.sql.read.relation import Named, called_after, facts_within, fresh
 from sfumato.sql.read.scope import Scope
 from sfumato.sql.read.unit_results import unit_aggregate
@@ -146,10 +147,11 @@ def _shift(
         raise scope.relation.refused(WINDOWS["default"])
     steps = 1
     if offset is not None:
-        if not (isinstance(offset, exp.Literal) and not offset.is_string and offset.this.isdigit()):
+        given = constant_of(offset)
+        if given is None or given.kind != "integer" or not isinstance(given.value, int):
             raise scope.relation.refused(WINDOWS["offset"])
-        steps = int(offset.this) if len(offset.this) < 5 else _FURTHEST + 1
-        if steps > _FURTHEST:
+        steps = given.value
+        if not 0 <= steps <= _FURTHEST:
             raise scope.relation.refused(WINDOWS["offset"])
     return WindowCall(function, scope.scalar(node.this), partition, order, steps)
 
