@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-from datetime import UTC, date, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -11,52 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sfumato as sf
-from sfumato.ledger import Ledger
+from first_steps import DAYS, FORMS, counted
 from sfumato.session import vault
 from sfumato.session.unit_names import naming
-
-START = date(2026, 1, 5)
-WHOLE = [1, 7, 10, 120]
-FORMS = {
-    "int64": pa.array(WHOLE, pa.int64()),
-    "uint8": pa.array(WHOLE, pa.uint8()),
-    "float64": pa.array([float(each) for each in WHOLE]),
-    "float32": pa.array([float(each) for each in WHOLE], pa.float32()),
-    "decimal(10,2)": pa.array(map(Decimal, WHOLE), pa.decimal128(10, 2)),
-    "decimal(38,0)": pa.array(map(Decimal, WHOLE), pa.decimal128(38, 0)),
-    "text": pa.array(map(str, WHOLE)),
-    "a row without an id": pa.array([1.0, 7.0, 10.0, 120.0, None]),
-}
-DAYS = {
-    "date": pa.array([START], pa.date32()),
-    "seconds": pa.array([START], pa.date32()).cast(pa.timestamp("s")),
-    "nanoseconds": pa.array([START], pa.date32()).cast(pa.timestamp("ns")),
-    "zone": pa.array([START], pa.date32()).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")),
-}
-
-
-def counted(states, window=None):
-    """The people of each step, where each counts in one, over states with a step each."""
-    shown, ledger = [], Ledger.open()
-    for step, ids in enumerate(states):
-        day = pa.array([START + timedelta(days=step)] * len(ids), pa.date32())
-        unit = sf.PrivacyUnit("user", window=window, time=None if window is None else "day")
-        table = sf.PrivateTable(
-            "visits",
-            source=pa.table({"user": ids, "day": day}),
-            unit=unit,
-            schema={"day": sf.Date("2026-01-01", "2026-12-31")},
-        )
-        with sf.Session(table, budget=sf.Budget(10**6, "1e-3"), ledger=ledger) as session:
-            text = "SELECT day, COUNT(*) AS n FROM visits GROUP BY day"
-            series = session.stream(
-                text, start=START, horizon=5, epsilon=10**5, delta="1e-6", max_steps=1, zone="UTC"
-            )
-            after = datetime.datetime.combine(day[0].as_py() + timedelta(days=1), datetime.time(), UTC)
-            series.advance(now=after)
-            shown.append(round(series.point(-1, "steps").table["n"][0].as_py()))
-    return shown
 
 
 @pytest.mark.parametrize("window", [None, "week"])
