@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import struct
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import sfumato as sf
-from sfumato.server.wire import Front, room
+from sfumato.server.wire import Front, connection, room
+from sfumato.server.wire.desk import Desk
+from sfumato.server.wire.sqlstates import WireError
 from wire_bytes import Anyone, answers, executed, message, parsed, started, states, talk, text
 
 ROOM = 200_000
@@ -191,3 +196,88 @@ def test_what_was_paid_and_found_no_room_is_free_to_read(
     sent = told(open_front, PRICED, keep, message(b"S", b""), asked(question))
     assert [kind for kind, _ in answers(sent)].count(ord("D")) == 31
     assert steward.balance().remaining == paid
+
+
+# Whoever has left keeps nothing.
+
+ENDS = {
+    "a client that is gone": b"",
+    "a client that takes its leave": message(b"X", b""),
+    "bytes that are no message": b"\0\0\0\0\0\0",
+    "a question that fails": message(b"P", text("") + text("SELECT nosuch FROM visits") + b"\0\0")
+    + executed(),
+}
+
+
+@pytest.fixture
+def desks(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Desk]]:
+    """The desks of connections, as they are made."""
+    made = list[weakref.ref[Desk]]()
+
+    def desk(*given: Any, **more: Any) -> Desk:
+        one = Desk(*given, **more)
+        made.append(weakref.ref(one))
+        return one
+
+    monkeypatch.setattr(connection, "Desk", desk)
+    return made
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_connection_that_is_over_keeps_nothing(
+    open_front: Front, desks: list[weakref.ref[Desk]], end: str
+) -> None:
+    """At once: not when Python next looks for what nothing uses, which may be never."""
+    parts = [keep(number, 1_000) for number, (keep, _, _) in enumerate(KINDS.values())]
+
+    async def talks() -> list[bool]:
+        gc.disable()
+        try:
+            sent = await talk(open_front, started() + BEGIN + b"".join(parts) + ENDS[end])
+            assert taken(sent, b"C") > 3
+            assert open_front._room.used == 0
+            for _ in range(400):
+                if any(desk() for desk in desks):
+                    await asyncio.sleep(0.01)  # the thread that did the last work lets go of it, too
+            return [desk() is None for desk in desks]
+        finally:
+            gc.enable()
+
+    assert asyncio.run(talks()) == [True]
+    assert not open_front._rooms
+
+
+def test_what_a_thread_still_keeps_for_nobody_counts_for_nobody() -> None:
+    every = room.Room(most=ROOM)
+    account = room.Room(every, most=ROOM)
+    own = room.Room(account)
+    shelf = room.Shelf[str](own, lambda: WireError("34000", "gone"))
+    shelf.put("a", "x", LARGE)
+    assert every.used == account.used == own.used > LARGE
+    assert own.leave() > LARGE
+    shelf.put("b", "x", LARGE)
+    shelf.clear()
+    assert every.used == account.used == own.used == 0
+
+
+def test_the_connections_of_an_account_share_a_room_and_so_do_all_accounts(
+    steward: sf.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "MOST_OF_ACCOUNT", 3 * LARGE)
+    monkeypatch.setattr(room, "MOST_OF_ALL", 4 * LARGE)
+    made = Front(lambda login, database: steward.as_analyst("ada"), lambda *given: Anyone(), plain=True)
+    rooms = [room.Room(made.room_of(who)) for who in ("ada", "ada", "bob", "bob")]
+    assert made.room_of("ada") is not made.room_of("bob")
+    shelves = [room.Shelf[str](one, lambda: WireError("34000", "gone")) for one in rooms]
+    for shelf in shelves[:2]:
+        shelf.put("a", "x", LARGE)
+    with pytest.raises(WireError, match="An account keeps"):
+        shelves[1].put("b", "x", LARGE)
+    shelves[2].put("a", "x", LARGE)
+    with pytest.raises(WireError, match="This server keeps"):
+        shelves[3].put("a", "x", LARGE)
+    rooms[0].leave()
+    shelves[1].put("b", "x", LARGE)
+    for one in rooms[1:]:
+        one.leave()
+    assert made._room.used == 0

@@ -22,6 +22,7 @@ from sfumato.server.wire.encoding import copied, encoded, pieces
 from sfumato.server.wire.extended import Extended, notice
 from sfumato.server.wire.login import authenticate
 from sfumato.server.wire.messages import ProtocolViolation
+from sfumato.server.wire.room import given_back
 from sfumato.server.wire.settings import REPORTED, Settings
 from sfumato.server.wire.sqlstates import WireError, fields_of, state_of
 from sfumato.server.wire.statements import Statement, statements
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 T = TypeVar("T")
+_LARGE = 1 << 24  # bytes after which memory is given back
 
 
 class _Ended(Exception):
@@ -54,7 +56,7 @@ class Connection:
         self._stop = threading.Event()
         self._gone: asyncio.Future[None] | None = None
         self.busy = self.secure = self.closing = False
-        self._skipping = False
+        self._skipping = self._inside = False
         self._who: str | None = None
         self._desk: Desk
         self._extended: Extended
@@ -98,6 +100,7 @@ class Connection:
             await self._last(error)
         finally:
             self._front.left(self)
+            self._let_go()
             self._writer.close()
             try:
                 async with asyncio.timeout(1):
@@ -105,6 +108,16 @@ class Connection:
             except Exception:  # a client that reads nothing must not keep what waits for it
                 with contextlib.suppress(Exception):
                     self._writer.transport.abort()
+
+    def _let_go(self) -> None:
+        """Forget what was kept here: at once, and not when somebody next looks for what nothing uses."""
+        if not self._inside:
+            return
+        size = self._desk.kept.leave()
+        del self._desk, self._extended  # which has a way back to here
+        if size > _LARGE:
+            with contextlib.suppress(RuntimeError):  # where the loop ends, too, and takes nothing more
+                asyncio.get_running_loop().run_in_executor(None, given_back)
 
     async def _last(self, error: BaseException) -> None:
         """Say why it ends."""
@@ -153,8 +166,10 @@ class Connection:
             database=database,
             watch=self._front.watch,
             address=self.address,
+            within=self._front.room_of(self._who),
         )
         self._extended = Extended(self._desk, self._work)
+        self._inside = True
         told = settings.all()
         await self._send(
             b"".join(replies.parameter_status(shown, told[name]) for name, shown in REPORTED.items())
@@ -278,11 +293,11 @@ class Connection:
     @property
     def _is_steward(self) -> bool:
         """Whether a steward has logged in."""
-        return hasattr(self, "_desk") and self._front.is_steward(self._login)
+        return self._inside and self._front.is_steward(self._login)
 
     def _check(self) -> None:
         """Whether the login still holds, before each statement."""
-        if hasattr(self, "_desk"):
+        if self._inside:
             self._front.check(self._login)
 
 

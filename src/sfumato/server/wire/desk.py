@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from sfumato.server.wire.catalog import Catalog
+    from sfumato.server.wire.room import Room
     from sfumato.server.wire.settings import Settings
     from sfumato.session import Query, Session
 
@@ -106,9 +107,10 @@ class Desk:
         database: str,
         watch: Watch = nobody,
         address: str = "",
+        within: Room | None = None,
     ) -> None:
         self._session, self._catalog, self.settings = session, catalog, settings
-        self.status, self.kept = "I", Kept()
+        self.status, self.kept = "I", Kept(within)
         self._watch, self._address = watch, address
         self._constants: dict[str, str | None] = {
             "version": VERSION,

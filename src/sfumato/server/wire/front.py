@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from sfumato.engines.running import stoppable
 from sfumato.errors import InvalidParameter
@@ -18,6 +19,7 @@ from sfumato.server.crowds import Crowd
 from sfumato.server.deadlines import Deadlines, Gone, Overrun
 from sfumato.server.events import Watch, nobody
 from sfumato.server.turns import TooBusy, Turns
+from sfumato.server.wire import room
 from sfumato.server.wire.catalog import Catalog
 from sfumato.server.wire.connection import Connection
 from sfumato.server.wire.login import Login
@@ -118,6 +120,8 @@ class Front:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="sfumato-wire")
         self._logins = ThreadPoolExecutor(_LOGINS, thread_name_prefix="sfumato-login")
         self._turns = Turns(workers)
+        self._room = room.Room(most=room.MOST_OF_ALL, of="This server")
+        self._rooms: WeakValueDictionary[str, room.Room] = WeakValueDictionary()
         self._catalogs: OrderedDict[tuple[str, int], tuple[Any, Catalog]] = OrderedDict()
         self._lock = threading.Lock()
         self._connections: dict[Connection, asyncio.Task[None]] = {}
@@ -181,6 +185,12 @@ class Front:
     def left(self, connection: Connection) -> None:
         """Note that a connection is over."""
         self._connections.pop(connection, None)
+
+    def room_of(self, who: str) -> room.Room:
+        """What is left for all that the connections of an account keep together."""
+        if (found := self._rooms.get(who)) is None:
+            found = self._rooms[who] = room.Room(self._room, most=room.MOST_OF_ACCOUNT, of="An account")
+        return found
 
     def is_full(self, connection: Connection) -> bool:
         """Whether a connection that begins is one too many."""

@@ -119,10 +119,14 @@ def weight_of(fields: Sequence[Field] | None, rows: list[tuple[Any, ...]]) -> in
 
 
 class Kept:
-    """What one connection keeps, within one room: prepared statements, cursors and portals."""
+    """What one connection keeps, within one room: prepared statements, cursors and portals.
 
-    def __init__(self) -> None:
-        self.room = room = Room()
+    Args:
+        within: The room of its account.
+    """
+
+    def __init__(self, within: Room | None = None) -> None:
+        self.room = room = Room(within)
         self.statements = Shelf[Prepared](
             room, lambda: WireError("26000", "There is no prepared statement of this name.")
         )
@@ -170,6 +174,13 @@ class Kept:
         else:
             self.cursors[name]
             self.cursors.pop(name)
+
+    def leave(self) -> int:
+        """Forget all of it, since the connection is over; gives how many bytes that was."""
+        size = self.room.leave()
+        for shelf in (self.statements, self.cursors, self.portals):
+            shelf.clear()
+        return size
 
     def end(self) -> None:
         """Forget the cursors that last no longer than a transaction."""

@@ -1,7 +1,9 @@
-"""`Room`: how much one connection may keep; all that it keeps lies, weighed, on shelves that share it."""
+"""`Room`: how much a connection, an account and all together may keep, which lies, weighed, on shelves."""
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import threading
 from collections.abc import Callable
 from sys import getsizeof
@@ -9,10 +11,11 @@ from typing import Any, Generic, TypeVar
 
 from sfumato.server.wire.sqlstates import WireError
 
-__all__ = ["MOST_BYTES", "Room", "Shelf", "weight"]
+__all__ = ["MOST_BYTES", "MOST_OF_ACCOUNT", "MOST_OF_ALL", "Room", "Shelf", "given_back", "weight"]
 
 T = TypeVar("T")
-MOST_BYTES = 1 << 26
+MOST_BYTES, MOST_OF_ACCOUNT, MOST_OF_ALL = 1 << 26, 1 << 28, 1 << 30
+"""What a connection may keep, all connections of an account, and all connections of the process."""
 _MOST = 500  # on one shelf
 _EACH = 1_000  # bytes of any thing, for what lies around its values
 
@@ -28,16 +31,44 @@ def weight(thing: Any, most: int = MOST_BYTES) -> int:
     return size
 
 
+def given_back() -> None:
+    """Give memory that nothing uses back to the machine, where the C library is one that keeps it."""
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _trim() -> Callable[[int], object] | None:
+    try:
+        found: Callable[[int], object] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    except (OSError, TypeError):  # a machine whose C library is not found like this
+        return None
+    return found
+
+
 class Room:
-    """What a connection has left for all that it keeps: prepared statements, bound values, answers.
+    """What is left for all that a connection keeps: prepared statements, bound values, answers.
+
+    It is part of the room of the connection's account, and that of the room of the process.
 
     Privacy:
         What an answer weighs follows from the answer, which was paid for and is on record: that it is refused
-        here tells nothing more, and the same question is free.
+        here tells nothing more, and the same question is free. Where the room of the process is full, others
+        keep much; what they keep are such answers, too.
+
+    Args:
+        within: A larger room that it is part of.
+        most: Bytes; None: what one connection may keep.
+        of: Whose it is, in words.
     """
 
-    def __init__(self) -> None:
-        self._used, self.lock = 0, threading.RLock()
+    def __init__(
+        self, within: Room | None = None, *, most: int | None = None, of: str = "A connection"
+    ) -> None:
+        self._within, self._most, self._of = within, most, of
+        self.used = 0
+        self.lock: threading.RLock = threading.RLock() if within is None else within.lock
 
     def check(self, size: int = 0) -> None:
         """Refuse what there is no room for.
@@ -45,14 +76,17 @@ class Room:
         Raises:
             WireError: if it is more than is left.
         """
-        if self._used + size > MOST_BYTES:
+        most = MOST_BYTES if self._most is None else self._most
+        if self.used + size > most:
             raise WireError(
                 "53200",
-                f"A connection keeps at most {MOST_BYTES >> 20} MiB of cursors, portals, values and prepared "
+                f"{self._of} keeps at most {most >> 20} MiB of cursors, portals, values and prepared "
                 "statements, and this would be more; an answer that was paid for is on record, and free.",
                 hint="CLOSE cursors and DEALLOCATE statements, or read the answer at once, without a cursor "
                 "or a fetch size.",
             )
+        if self._within is not None:
+            self._within.check(size)
 
     def exchange(self, old: int, new: int) -> None:
         """Put something of one size in the place of another.
@@ -63,7 +97,23 @@ class Room:
         with self.lock:
             if new > old:
                 self.check(new - old)
-            self._used += new - old
+            self._add(new - old)
+
+    def leave(self) -> int:
+        """Give all of it back to the larger ones, and be part of none from then on; gives what was used.
+
+        What a thread still puts here, whose connection is over, counts for nobody, and ends with it.
+        """
+        with self.lock:
+            within, self._within = self._within, None
+            if within is not None:
+                within._add(-self.used)
+            return self.used
+
+    def _add(self, size: int) -> None:
+        self.used += size
+        if self._within is not None:
+            self._within._add(size)
 
 
 class Shelf(Generic[T]):
