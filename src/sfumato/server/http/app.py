@@ -33,6 +33,7 @@ from sfumato.server.http.parted import Parted
 from sfumato.server.http.people import People
 from sfumato.server.http.repeats import Repeats
 from sfumato.server.http.rereads import Rereads
+from sfumato.server.http.segments import Segments
 from sfumato.server.http.sessions import Sessions
 from sfumato.server.http.watching import Watched
 from sfumato.server.turns import TooBusy
@@ -96,7 +97,7 @@ def make_app(
     if accounts is not None:
         People(house, accounts, aside).add_to(app)
     recent = (lambda _: None) if accounts is None else accounts.recent
-    api = Guard(Lasting(app, house.ledger.end), known, recent, ways.rates)
+    api = Segments(Guard(Lasting(app, house.ledger.end), known, recent, ways.rates))
     return Watched(api if page is None else Parted(api, page(run, aside)), ways.watch)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Header, Path, Request
+from pydantic import AfterValidator
 from starlette.responses import Response
 
 from sfumato.ledger.names import alike
@@ -15,12 +16,13 @@ from sfumato.server.access import Account, Act
 from sfumato.server.deadlines import Deadlines
 from sfumato.server.http.failures import refusal
 from sfumato.server.http.guard import ASKING
+from sfumato.server.http.segments import whole
 from sfumato.server.turns import Turns
 
 __all__ = ["Auditor", "Governor", "Key", "Name", "Spender", "Threads", "Who", "on_busy"]
 
 T = TypeVar("T")
-Name = Annotated[str, Path(max_length=200)]
+Name = Annotated[str, Path(max_length=200), AfterValidator(whole)]
 Key = Annotated[
     str | None,
     Header(
