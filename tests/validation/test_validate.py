@@ -296,8 +296,8 @@ def test_numbers_with_a_unit_are_to_be_written_plainly_and_not_to_be_text(tmp_pa
     (text,) = sf.validate(table(tmp_path / "t.csv", dict.fromkeys(cells, sf.Text()))).tables
     assert not text.changes
     (told,) = text.findings
-    assert told.startswith("euros, tight, code, weight, minus: ")
-    assert "declare euros and tight and code and weight and minus as int or float: " in told
+    assert told.startswith("euros, tight, code, weight, apart, minus: ")
+    assert "declare euros and tight and code and weight and apart and minus as int or float: " in told
     comma = sf.validate(table(sf.Csv(tmp_path / "t.csv", decimal=","), {"tight": sf.Float()})).tables[0]
     assert comma.findings[-1].endswith("1874,64, not €1.874,64.")
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sfumato._dataclasses import dataclass
 from sfumato.catalog.write import quoted, toml_key
 from sfumato.engines.csv_format import Csv
 from sfumato.schema import ColumnType, Int, Text
 from sfumato.validation import patterns
+from sfumato.validation.days import Days, Plan, plan_of
+from sfumato.validation.numbers import Signs, signs_of
 from sfumato.validation.reading import Cells
 from sfumato.validation.report import Change, ColumnReport, Lines, Units
 
 __all__ = ["advise"]
 
-_ISO = patterns.ISO
 _MOST = 0.95  # of the cells of a column that must look like a type before it is advised
 
 
@@ -27,9 +27,10 @@ def advise(
     *,
     columns: Sequence[ColumnReport],
     cells: Mapping[str, Cells],
-    forms: Mapping[str, Mapping[str, int]],
+    days: Mapping[str, Days],
     refused: Sequence[str],
     csv: Csv | None,
+    delimiter: str,
     is_csv: bool,
     missing: Mapping[str, str | None],
     repeated: Sequence[str],
@@ -44,9 +45,10 @@ def advise(
         declared: The columns as they are declared.
         columns: How many of their values fit.
         cells: What they look like; those that hardly any value fits as text.
-        forms: By column how days are written in it that is not read as days, and how many are.
+        days: By column how days are written in it.
         refused: Numbers that the source has as text, which a session refuses.
         csv: How the file is declared to be written.
+        delimiter: What separates its fields.
         is_csv: Whether it is a CSV file.
         missing: Columns that are not there, with the nearest one.
         repeated: Names of several columns.
@@ -59,23 +61,20 @@ def advise(
     for column in columns:
         findings += _of_column(column, cells[column.name], declared[column.name])
     findings += _of_blanks(columns, cells, trimmed=csv is not None and csv.trim)
-    findings += _of_units_of_numbers(columns, cells, declared, decimal="." if csv is None else csv.decimal)
-    signs = _Signs.of(columns, cells, csv or Csv("t.csv")) if is_csv else _Signs()
-    if signs.commas and signs.points:
-        first = signs.commas[0]
-        findings.append(
-            f"{first} has decimal commas and {signs.points[0]} has points, and a file is read in one form: "
-            f"write numbers in one, or declare {first} as text and ask for "
-            f"CAST(REPLACE({first}, ',', '.') AS DOUBLE)."
-        )
+    written = csv or Csv("t.csv")
+    signs = signs_of(declared, columns, cells, written, delimiter) if is_csv else Signs()
+    plan = plan_of(declared, days, written)
+    findings += _of_units_of_numbers(columns, cells, declared, signs)
+    findings += signs.findings([name for name in signs.undecided if cells[name].either_commas])
+    findings += plan.findings
     findings += _of_units(units)
     changes = [
         Change("columns", toml_key(old), None if new is None else toml_key(new))
         for old, new in missing.items()
     ]
-    types = _types(declared, columns, cells, forms, refused, unfit, signs, is_csv)
+    types = _types(declared, columns, cells, plan, refused, unfit, signs, is_csv)
     if is_csv:
-        changes += _formats(declared, columns, cells, forms, csv or Csv("t.csv"), signs, types)
+        changes += _formats(columns, cells, written, signs, plan)
     for name, new in types.items():
         declaration, role = declared[name].to_dict(), roles.get(name)
         old = declaration["type"]
@@ -193,28 +192,33 @@ def _of_units_of_numbers(
     columns: Sequence[ColumnReport],
     cells: Mapping[str, Cells],
     declared: Mapping[str, ColumnType],
-    *,
-    decimal: str,
+    signs: Signs,
 ) -> list[str]:
     """Numbers that no setting reads, among them those in text: nearly all of its cells have a unit."""
     unread = [
         column.name
         for column in columns
         if any(form in column.patterns for form in _UNPLAIN)
-        or (isinstance(declared[column.name], Text) and _mostly(cells[column.name], cells[column.name].units))
+        or column.name in signs.thousands
+        or (isinstance(declared[column.name], Text) and _is_unplain(cells[column.name]))
     ]
     if not unread:
         return []
-    plain, other = ("1874,64", "€1.874,64") if decimal == "," else ("1874.64", "€1,874.64")
+    plain, other = ("1874,64", "€1.874,64") if signs.decimal == "," else ("1874.64", "€1,874.64")
     texts = [name for name in unread if isinstance(declared[name], Text)]
     then = f", and declare {' and '.join(texts)} as int or float" if texts else ""
     return [
-        f"{', '.join(unread)}: numbers with a unit, or with thousands apart, cannot be read. Take signs, "
-        f"units and separators of thousands out of the file{then}: {plain}, not {other}."
+        f"{', '.join(unread)}: numbers with a unit, in brackets, or with thousands apart, cannot be read. "
+        f"Take signs, units and separators of thousands out of the file{then}: {plain}, not {other}."
     ]
 
 
-_UNPLAIN = (patterns.WITH_UNIT, patterns.THOUSANDS)
+_UNPLAIN = (patterns.WITH_UNIT, patterns.THOUSANDS, patterns.BRACKETS)
+
+
+def _is_unplain(cells: Cells) -> bool:
+    """Whether text is numbers, and some of them have a unit, or brackets."""
+    return cells.units > 0 and _mostly(cells, cells.units + cells.numeric)
 
 
 def _of_units(units: Units | None) -> list[str]:
@@ -242,93 +246,27 @@ def _many(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}" + (" is" if n == 1 else " are")
 
 
-@dataclass(frozen=True, slots=True)
-class _Signs:
-    """Columns whose numbers have decimal commas that are not read so, and those with points."""
-
-    commas: tuple[str, ...] = ()
-    points: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, columns: Sequence[ColumnReport], cells: Mapping[str, Cells], csv: Csv) -> _Signs:
-        """What the numbers of a file show, and the text that looks like numbers."""
-        commas, points = [], []
-        for column in columns:
-            found = cells[column.name]
-            as_text = found.numbers + found.commas > 0  # what is read as a number is not looked at as text
-            if as_text and not _mostly(found, found.numbers + found.commas):
-                continue
-            if found.commas or column.patterns.get(patterns.DECIMAL_COMMAS):
-                commas.append(column.name)
-            if found.points:
-                points.append(column.name)
-        return cls(() if csv.decimal == "," else tuple(commas), tuple(points))
-
-    @property
-    def mixed(self) -> bool:
-        """Whether no form reads all numbers."""
-        return bool(self.commas and self.points)
-
-
 def _mostly(cells: Cells, n: int) -> bool:
     """Whether so many are nearly all cells of a column but words for nothing."""
     return n > 0 and n >= _MOST * (cells.present - cells.nothing)
 
 
 def _formats(
-    declared: Mapping[str, ColumnType],
-    columns: Sequence[ColumnReport],
-    cells: Mapping[str, Cells],
-    forms: Mapping[str, Mapping[str, int]],
-    csv: Csv,
-    signs: _Signs,
-    types: Mapping[str, str],
+    columns: Sequence[ColumnReport], cells: Mapping[str, Cells], csv: Csv, signs: Signs, plan: Plan
 ) -> list[Change]:
     """Lines of the section `csv`."""
     changes = []
-    if signs.commas and not signs.mixed:
-        changes.append(Change("csv", None, 'decimal = ","'))
-    dates = _dates([column for column in columns if declared[column.name].kind in ("date", "timestamp")], csv)
-    new = [form for name, found in forms.items() if types.get(name) == "date" for form in _needed(found)]
-    if set(new) - {*(dates or csv.dates or (_ISO,))}:
-        dates = list(dict.fromkeys((*(dates or csv.dates), *new)))
-    if dates:
+    if signs.decimal != csv.decimal:
+        is_comma = signs.decimal == ","
+        line = 'decimal = ","'
+        changes.append(Change("csv", None if is_comma else line, line if is_comma else None))
+    if plan.dates:
         old = None if not csv.dates else f"dates = {_listed(csv.dates)}"
-        changes.append(Change("csv", old, f"dates = {_listed(dates)}"))
+        changes.append(Change("csv", old, f"dates = {_listed(plan.dates)}"))
     padded = any(patterns.PADDED in column.patterns or cells[column.name].padded for column in columns)
     if padded and not csv.trim:
         changes.append(Change("csv", None, "trim = true"))
     return changes
-
-
-def _needed(forms: Mapping[str, int]) -> list[str]:
-    """Forms that read a column's days, the most common first; of those with days and months, one order."""
-    chosen: list[str] = []
-    for form, n in sorted(forms.items(), key=lambda pair: -pair[1]):
-        likes = [other for other in chosen if _shape(other) == _shape(form)]
-        if not likes and n:
-            chosen.append(form)
-    return chosen
-
-
-def _shape(form: str) -> str:
-    return form.replace("%m", "%d")
-
-
-def _dates(columns: Sequence[ColumnReport], csv: Csv) -> list[str]:
-    """The formats of days to declare; empty where nothing is to change."""
-    new: list[str] = []
-    iso = False
-    for column in columns:
-        left, iso = column.unread, iso or column.fitting + column.outside > 0
-        counts = {form: column.patterns.get(patterns.WRITTEN + form, 0) for form in patterns.DATES}
-        for form, n in sorted(counts.items(), key=lambda pair: -pair[1]):
-            if 0 < n <= left:
-                new += [] if form in new else [form]
-                left -= n
-    if not new:
-        return []
-    return [*(csv.dates or ([_ISO] if iso else [])), *new]
 
 
 def _listed(forms: Sequence[str]) -> str:
@@ -339,10 +277,10 @@ def _types(
     declared: Mapping[str, ColumnType],
     columns: Sequence[ColumnReport],
     cells: Mapping[str, Cells],
-    forms: Mapping[str, Mapping[str, int]],
+    plan: Plan,
     refused: Sequence[str],
     unfit: Mapping[str, str],
-    signs: _Signs,
+    signs: Signs,
     is_csv: bool,
 ) -> dict[str, str]:
     """By column the type to declare instead."""
@@ -361,15 +299,17 @@ def _types(
         kind, found = declared[column.name], cells[column.name]
         if column.name in new or not is_csv or not found.present:
             continue
-        mixed = signs.mixed and column.name in signs.commas
-        like = None if mixed else _looks(found, forms.get(column.name, {}))
-        fractions = found.rounded or (column.patterns.get(patterns.DECIMAL_COMMAS) and not mixed)
-        if isinstance(kind, Int) and fractions:
-            new[column.name] = "float"
+        name = column.name
+        if kind.kind in ("date", "timestamp") and name in plan.types:
+            new[name] = plan.types[name]
+            continue
+        like = _looks(found, signs.read(name, found), plan.types.get(name))
+        if isinstance(kind, Int) and _has_fractions(column, found, signs):
+            new[name] = "float"
         elif isinstance(kind, Text) and not found.zeros and like:
-            new[column.name] = like
-        elif kind.kind != "text" and 2 * _unexplained(column, mixed=mixed) > _meant(column):
-            new[column.name] = like or "text"
+            new[name] = like
+        elif kind.kind != "text" and 2 * _unexplained(column, signs) > _meant(column):
+            new[name] = like or "text"
     return {name: word for name, word in new.items() if word != declared[name].to_dict()["type"]}
 
 
@@ -378,25 +318,33 @@ def _meant(column: ColumnReport) -> int:
     return column.rows - column.empty - column.patterns.get(patterns.MISSING, 0)
 
 
-def _unexplained(column: ColumnReport, *, mixed: bool) -> int:
+def _has_fractions(column: ColumnReport, cells: Cells, signs: Signs) -> bool:
+    """Whether whole numbers are declared, and there are others, as the file is to be read."""
+    comes = patterns.DECIMAL_COMMAS if signs.decimal == "," else patterns.DECIMAL_POINTS
+    seen = cells.rounded or column.patterns.get(comes, 0)
+    return bool(seen and signs.fractions(column.name, cells))
+
+
+def _unexplained(column: ColumnReport, signs: Signs) -> int:
     """How many values are not read for which no format and no word for nothing is the reason."""
     known = [
         n
         for phrase, n in column.patterns.items()
-        if phrase in (patterns.MISSING, *_UNPLAIN)
-        or phrase.startswith(patterns.WRITTEN)
-        or (phrase == patterns.DECIMAL_COMMAS and not mixed)
+        if phrase in (patterns.MISSING, patterns.EITHER, *_UNPLAIN)
+        or (phrase in (patterns.DECIMAL_COMMAS, patterns.DECIMAL_POINTS) and column.name not in signs.lost)
     ]
     return column.unread - sum(known)
 
 
-def _looks(cells: Cells, forms: Mapping[str, int]) -> str | None:
-    """The type that nearly all cells of a column look like, but words for nothing."""
-    days = max(cells.days, sum(forms[form] for form in _needed(forms)))
-    likely = {
-        "int": cells.whole,
-        "float": cells.numbers + cells.commas,
-        "date": days,
-        "bool": cells.truths,
-    }
+def _looks(cells: Cells, numbers: int, days: str | None) -> str | None:
+    """The type that nearly all cells of a column look like, but words for nothing.
+
+    Args:
+        cells: What they look like.
+        numbers: How many are numbers, as the file is to be read.
+        days: The type that they have as days, if any.
+    """
+    if days is not None:
+        return days
+    likely = {"int": cells.whole if numbers else 0, "float": numbers, "bool": cells.truths}
     return next((word for word, n in likely.items() if _mostly(cells, n)), None)

@@ -2,55 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sfumato.engines._paths import literal
 from sfumato.schema import ColumnType, Enum
+from sfumato.validation import days, numbers
 
 __all__ = [
-    "DATES",
+    "BRACKETS",
     "DECIMAL_COMMAS",
-    "ISO",
-    "LIKE_DAYS",
+    "DECIMAL_POINTS",
+    "EITHER",
     "MISSING",
     "PADDED",
     "THOUSANDS",
+    "TRUTHS",
     "WITH_UNIT",
     "WRITTEN",
-    "is_day",
     "nothing",
     "outside",
     "unread",
     "with_unit",
 ]
 
-ISO = "%Y-%m-%d"
-LIKE_DAYS = r"\d{1,4}[-./ ](\d{1,2}|[A-Za-z]{3})[-./ ]\d{2,4}( \d{1,2}:\d\d(:\d\d)?)?"
-DATES = (
-    "%d.%m.%Y",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d-%m-%Y",
-    "%d.%m.%y",
-    "%Y/%m/%d",
-    "%Y%m%d",
-    "%d %b %Y",
-    "%d.%m.%Y %H:%M",
-    "%d.%m.%Y %H:%M:%S",
-    "%m/%d/%Y %H:%M",
-)
 DECIMAL_COMMAS = "decimal commas, as in 3,5"
+DECIMAL_POINTS = "decimal points, as in 3.5"
+EITHER = "decimal commas or thousands, as in 1,234"
+BRACKETS = "negative numbers in brackets, as in (63)"
 MISSING = "words for nothing, such as NA"
 WRITTEN = "days written "
-THOUSANDS = "thousands apart, as in 1 000 or 1.000,5"
+THOUSANDS = "with separators of thousands, as in 1 000 or 1.000,5"
 WITH_UNIT = "numbers with a unit, as in 5 kg or € 3"
-PADDED = "fit without the blanks around them"
-_GAP = r"[ \x{A0}\x{202F}]"  # also those that do not break
-_THOUSANDS = (
-    rf"[-+]?\d{{1,3}}(({_GAP}|[.'’_])\d{{3}})+(,\d+)?|[-+]?\d{{1,3}}(({_GAP}|[,'’_])\d{{3}})+(\.\d+)?"
+TRUTHS = "other words for yes and no; read are true, false, yes, no, 1, 0"
+# As people write them, and as Excel does where it speaks another language.
+_TRUTHS = (
+    *("ja", "nein", "j", "oui", "non", "o", "si", "sí", "s", "sim", "não", "nao", "x", "on", "off"),
+    *("wahr", "falsch", "vrai", "faux", "verdadero", "falso", "vero", "verdadeiro", "waar", "onwaar"),
+    *("sant", "falskt", "sand", "falsk", "tosi", "epätosi", "prawda", "fałsz", "pravda", "nepravda"),
 )
-_PLAIN = rf"(\d{{1,3}}(({_GAP}|[.,'’_])\d{{3}})+|\d+)([.,]\d+)?"
+PADDED = "fit without the blanks around them"
 # A unit may be in front if it is a currency's sign or three capitals: p12 and bed 3 are no numbers.
-_BEFORE = rf"([A-Z]{{0,3}}\p{{Sc}}{_GAP}?|[A-Z]{{3}}{_GAP})"
-_WITH_UNIT = rf"[-+]?{_BEFORE}[-+]?{_PLAIN}|[-+]?{_PLAIN}{_GAP}?[^\d\s]{{1,4}}"
+_BEFORE = rf"([A-Z]{{0,3}}\p{{Sc}}{numbers.GAP}?|[A-Z]{{3}}{numbers.GAP})"
+_BRACKETS = rf"\({numbers.PLAIN}\)|{numbers.PLAIN}-"
+_WITH_UNIT = (
+    rf"{_BRACKETS}|[-+]?{_BEFORE}[-+]?{numbers.PLAIN}|[-+]?{numbers.PLAIN}{numbers.GAP}?[^\d\s]{{1,4}}"
+)
 _NOTHING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "unknown", "missing")
 
 
@@ -59,35 +55,35 @@ def nothing(cell: str) -> str:
     return f"lower(trim({cell})) IN ({', '.join(map(literal, _NOTHING))})"
 
 
-def is_day(cell: str, form: str) -> str:
-    """Whether a cell is a day written so."""
-    year = f"year(try_strptime({cell}, {literal(form)}))"
-    return f"{year} BETWEEN 1000 AND 9999 AND regexp_matches({cell}, '[0-9]')"
-
-
 def with_unit(cell: str) -> str:
     """Whether a cell is a number with a unit, whatever parts its thousands."""
     return f"regexp_full_match(trim({cell}), {literal(_WITH_UNIT)})"
 
 
-def unread(raw: str, kind: str) -> dict[str, str]:
-    """Conditions on cells that cannot be read as the kind, by what they mean."""
+def unread(raw: str, kind: str, forms: Iterable[str] = ()) -> dict[str, str]:
+    """Conditions on cells that cannot be read as the kind, by what they mean.
+
+    Args:
+        raw: The cell.
+        kind: The kind.
+        forms: How days are written in the column.
+    """
     patterns = {MISSING: nothing(raw)}
     if kind in ("integer", "float"):
-        patterns[DECIMAL_COMMAS] = rf"regexp_full_match(trim({raw}), '[-+]?\d+,\d+')"
-        patterns[THOUSANDS] = (
-            f"regexp_full_match(trim({raw}), {literal(_THOUSANDS)}) "
-            rf"AND NOT regexp_full_match(trim({raw}), '[-+]?\d+,\d+')"
-        )
-        patterns[WITH_UNIT] = with_unit(raw)
+        written = {form: numbers.is_written(raw, form) for form in numbers.FORMS}
+        # What is not read shows which sign is declared: a point is no fraction's where commas are.
+        patterns[DECIMAL_COMMAS] = f"{written['commas']} AND NOT {written['apart']}"
+        patterns[DECIMAL_POINTS] = f"{written['points']} AND NOT {written['apart']}"
+        patterns[EITHER] = written["either_commas"]
+        patterns[THOUSANDS] = f"({written['apart']} OR {written['either_points']})"
+        patterns[BRACKETS] = f"regexp_full_match(trim({raw}), {literal(_BRACKETS)})"
+        patterns[WITH_UNIT] = f"{with_unit(raw)} AND NOT {patterns[BRACKETS]}"
     if kind in ("date", "timestamp"):
-        for form in DATES:
-            if kind == "date" or "%H" in form:
-                patterns[WRITTEN + form] = is_day(raw, form)
+        for form in forms:
+            if kind == "date" or days.has_hours(form):
+                patterns[WRITTEN + form] = days.is_day(raw, form)
     if kind == "boolean":
-        patterns["other words for yes and no"] = (
-            f"lower(trim({raw})) IN ('ja', 'nein', 'oui', 'non', 'si', 'sí', 'x', 'on', 'off', 'j')"
-        )
+        patterns[TRUTHS] = f"lower(trim({raw})) IN ({', '.join(map(literal, _TRUTHS))})"
     return patterns
 
 

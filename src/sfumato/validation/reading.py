@@ -18,12 +18,11 @@ from sfumato.numeric.moments import seconds_of
 from sfumato.plan.questions.sources import Scan
 from sfumato.schema import ColumnType, Date, Enum, Float, Int, PrivateTable, Text, Time, Timestamp
 from sfumato.sql.write.sources import lower_source
-from sfumato.validation import patterns
+from sfumato.validation import days, numbers, patterns
 
 __all__ = [
     "Cells",
     "Reader",
-    "days_like",
     "look_like",
     "read_columns",
     "read_groups",
@@ -43,12 +42,19 @@ class Cells:
         read: Those that are read as declared.
         outside: Those of them that are outside the bounds or the list of values.
         padded: Text between blanks.
-        points: Numbers with a decimal point, or text that looks like one.
         rounded: Numbers with a fraction, read as whole ones.
+        points: Numbers whose points can be nothing but decimal points, as in 12.5.
+        commas: Numbers whose commas can be nothing but decimal commas, as in 12,5.
+        many_points: Numbers with several points, which part thousands.
+        many_commas: Numbers with several commas, which part thousands.
+        either_points: Numbers whose point may be a decimal one or part thousands, as in 1.234.
+        either_commas: The same with a comma, as in 1,234.
+        apart: Numbers with thousands apart by any sign, but for those of `either_…`.
+        numeric: Numbers in any form.
         zeros: Text of digits that begins with a zero.
         whole: Text that looks like a whole number.
-        numbers: Text that looks like a number.
-        commas: Text that looks like a number with a decimal comma.
+        with_points: Text that is a number where points are decimal points.
+        with_commas: Text that is a number where commas are decimal commas.
         days: Text that looks like a day written 2024-12-31.
         written: Text that looks like a day in some other form.
         truths: Text that looks like a truth value.
@@ -60,12 +66,19 @@ class Cells:
     read: int
     outside: int
     padded: int
-    points: int
     rounded: int
+    points: int
+    commas: int
+    many_points: int
+    many_commas: int
+    either_points: int
+    either_commas: int
+    apart: int
+    numeric: int
     zeros: int
     whole: int
-    numbers: int
-    commas: int
+    with_points: int
+    with_commas: int
     days: int
     written: int
     truths: int
@@ -103,7 +116,12 @@ class Reader:
 
 
 def read_columns(
-    reader: Reader, table: str, schema: Mapping[str, ColumnType], texts: Iterable[str]
+    reader: Reader,
+    table: str,
+    schema: Mapping[str, ColumnType],
+    texts: Iterable[str],
+    *,
+    decimal: str = ".",
 ) -> tuple[int, dict[str, Cells]]:
     """The number of rows, and the counts of each column, in one pass.
 
@@ -112,11 +130,12 @@ def read_columns(
         table: The name of a table that was planned with `raw`.
         schema: The columns to look at.
         texts: Those of them that the source has as text.
+        decimal: How fractions are declared to be written.
     """
     as_text = set(texts)
     terms = ["count(*)"]
     for name, column in schema.items():
-        terms += _terms(name, column, is_text=name in as_text)
+        terms += _terms(name, column, is_text=name in as_text, decimal=decimal)
     (row,) = reader.rows(f"SELECT {', '.join(terms)} FROM {quoted(table)}")
     size = len(Cells.__slots__)
     counts = {
@@ -126,7 +145,7 @@ def read_columns(
     return int(row[0]), counts
 
 
-def _terms(name: str, column: ColumnType, *, is_text: bool) -> list[str]:
+def _terms(name: str, column: ColumnType, *, is_text: bool, decimal: str) -> list[str]:
     raw, value = quoted(raw_column(name)), quoted(name)
     beyond = _outside(value, column)
     # NaN is missing here, as it is to every question.
@@ -135,23 +154,32 @@ def _terms(name: str, column: ColumnType, *, is_text: bool) -> list[str]:
     terms.append(_count(beyond) if beyond else "0")
     if not is_text:
         return [*terms, *["0"] * (len(Cells.__slots__) - 3)]
-    number = f"TRY_CAST({raw} AS DOUBLE)"
+    with_points, with_commas = _number(raw, "."), _number(raw, ",")
+    apart = numbers.is_written(raw, "apart")
     is_number, is_open = column.kind in ("integer", "float"), isinstance(column, Text)
     like = {
         f"{raw} <> trim({raw})": column.kind == "text",
-        f"{value if is_number else number} IS NOT NULL AND contains({raw}, '.')": is_number or is_open,
-        f"{number} <> {value}": column.kind == "integer",
+        f"{_number(raw, decimal)} <> {value}": column.kind == "integer",
+        **{numbers.is_written(raw, form): is_number or is_open for form in numbers.FORMS},
+        f"({with_points} IS NOT NULL OR {with_commas} IS NOT NULL OR {apart}) "
+        f"AND regexp_matches({raw}, '[0-9]')": is_number or is_open,
         rf"regexp_full_match(trim({raw}), '0\d+')": is_open,
         f"regexp_full_match(trim({raw}), '{_WHOLE}')": is_open,
-        f"{number} IS NOT NULL AND regexp_matches({raw}, '[0-9]')": is_open,
-        rf"regexp_full_match(trim({raw}), '[-+]?\d+,\d+')": is_open,
+        f"{with_points} IS NOT NULL AND regexp_matches({raw}, '[0-9]')": is_open,
+        f"{with_commas} IS NOT NULL AND regexp_matches({raw}, '[0-9]')": is_open,
         f"TRY_CAST({raw} AS DATE) IS NOT NULL AND regexp_matches({raw}, '[0-9]')": is_open,
-        f"regexp_full_match(trim({raw}), {literal(patterns.LIKE_DAYS)})": is_open,
+        f"regexp_full_match(trim({raw}), {literal(days.LIKE_DAYS)})": is_open,
         f"lower(trim({raw})) IN ('true', 'false', 'yes', 'no', 't', 'f', 'y', 'n')": is_open,
         patterns.nothing(raw): is_open,
         patterns.with_unit(raw): is_open,
     }
     return [*terms, *(_count(condition) if asked else "0" for condition, asked in like.items())]
+
+
+def _number(raw: str, decimal: str) -> str:
+    """A cell as a number, as a CSV file with that sign before fractions reads it."""
+    cell = f"translate({raw}, ',.', '.,')" if decimal == "," else raw
+    return f"TRY_CAST({cell} AS DOUBLE)"
 
 
 def _count(condition: str) -> str:
@@ -174,26 +202,22 @@ def _outside(value: str, column: ColumnType) -> str | None:
     return None
 
 
-def days_like(reader: Reader, table: str, name: str) -> dict[str, int]:
-    """How days are written in a column of text: by a form how many are readable in it, trimmed."""
-    forms = [patterns.ISO, *patterns.DATES]
-    cell = (
-        f"SELECT trim({quoted(raw_column(name))}) AS cell, count(*) AS n FROM {quoted(table)} GROUP BY cell"
-    )
-    terms = ", ".join(f"coalesce(sum(n) FILTER (WHERE {patterns.is_day('cell', form)}), 0)" for form in forms)
-    (row,) = reader.rows(f"SELECT {terms} FROM ({cell})")
-    return {form: int(n) for form, n in zip(forms, row, strict=True) if n}
-
-
 def look_like(
-    reader: Reader, table: str, name: str, column: ColumnType, *, unread: bool, outside: bool
+    reader: Reader,
+    table: str,
+    name: str,
+    column: ColumnType,
+    *,
+    unread: bool,
+    outside: bool,
+    forms: Iterable[str] = (),
 ) -> dict[str, int]:
     """What the cells of a column that do not fit look like: by a phrase how many."""
     raw, value = quoted(raw_column(name)), quoted(name)
     found: dict[str, int] = {}
     beyond = patterns.outside("cell", column)
     for asked, shown, where, listed in (
-        (unread, raw, f"{raw} IS NOT NULL AND {value} IS NULL", patterns.unread("cell", column.kind)),
+        (unread, raw, f"{raw} IS NOT NULL AND {value} IS NULL", patterns.unread("cell", column.kind, forms)),
         (outside and bool(beyond), value, _outside(value, column) or "false", beyond),
     ):
         if asked:

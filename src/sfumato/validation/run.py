@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from sfumato._dataclasses import dataclass
+from sfumato.engines._csv import header_of
 from sfumato.engines._origins import describe
 from sfumato.engines._tables import plan_table
 from sfumato.engines.duckdb import DuckDB
@@ -17,12 +18,13 @@ from sfumato.engines.scans import Column, quoted
 from sfumato.engines.sources import Database, Files, Located, locate
 from sfumato.errors import AccessDenied, InvalidParameter, SourceUnusable
 from sfumato.schema import Bool, ColumnType, Enum, Kind, PrivateTable, PublicTable, Text, owners, pointers_of
+from sfumato.validation import patterns
 from sfumato.validation.advice import advise
+from sfumato.validation.days import Days, read_days
 from sfumato.validation.lines import look_through
 from sfumato.validation.reading import (
     Cells,
     Reader,
-    days_like,
     look_like,
     read_columns,
     read_groups,
@@ -238,12 +240,20 @@ def _report(
     table = opened.table
     within = steps.within(f"reading {table.name}")
     within(0.0)
-    rows, cells = read_columns(reader, table.name, opened.schema, opened.texts)
+    csv = opened.located.csv if isinstance(opened.located, Files) else None
+    decimal = "." if csv is None else csv.decimal
+    rows, cells = read_columns(reader, table.name, opened.schema, opened.texts, decimal=decimal)
     within(0.4)
+    days: dict[str, Days] = {}
+    for name, kind in opened.schema.items():
+        if name in opened.texts and _may_be_days(kind, cells[name]):
+            days[name] = _days(reader, table.name, name)
+    within(0.5)
     columns = []
     for place, (name, kind) in enumerate(opened.schema.items()):
-        columns.append(_column(reader, table.name, name, kind, rows, cells[name]))
-        within(0.4 + 0.2 * place / len(opened.schema))
+        forms = days[name].forms if name in days else ()
+        columns.append(_column(reader, table.name, name, kind, rows, cells[name], forms))
+        within(0.5 + 0.1 * place / len(opened.schema))
     within(0.6)
     units = None
     if isinstance(table, PrivateTable) and not table.unit.is_row:
@@ -252,20 +262,23 @@ def _report(
     if opened.is_csv:
         misread = [column.name for column in columns if _is_misread(column, opened.schema[column.name])]
         open_ = {name: Text() for name in misread if name in opened.texts}
-        again = read_columns(reader, table.name, open_, open_)[1]
+        again = read_columns(reader, table.name, open_, open_, decimal=decimal)[1]
         cells |= {name: replace(found, padded=0) for name, found in again.items()}
-    days = [
-        name
-        for name, found in cells.items()
-        if opened.is_csv and 2 * (found.days + found.written) > found.present
-    ]
+        days |= {
+            name: _days(reader, table.name, name)
+            for name, found in again.items()
+            if name not in days and _may_be_days(Text(), found)
+        }
     findings, changes = advise(
         table.schema,
         columns=columns,
         cells=cells,
-        forms={name: days_like(reader, table.name, name) for name in days},
+        days=days if opened.is_csv else {},
         refused=opened.refused,
-        csv=opened.located.csv if isinstance(opened.located, Files) else None,
+        csv=csv,
+        delimiter=header_of(opened.located).delimiter
+        if isinstance(opened.located, Files) and opened.is_csv
+        else "",
         is_csv=opened.is_csv,
         missing=opened.missing,
         repeated=opened.repeated,
@@ -292,9 +305,26 @@ def _is_misread(column: ColumnReport, kind: ColumnType) -> bool:
     return kind.kind != "text" and 2 * column.unread > column.rows - column.empty
 
 
-def _column(reader: Reader, table: str, name: str, kind: ColumnType, rows: int, cells: Cells) -> ColumnReport:
+def _may_be_days(kind: ColumnType, cells: Cells) -> bool:
+    """Whether a column is declared to hold days, or its text looks like them."""
+    return kind.kind in ("date", "timestamp") or 2 * (cells.days + cells.written) > cells.present
+
+
+def _days(reader: Reader, table: str, name: str) -> Days:
+    return read_days(reader, table, name, patterns.nothing("cell"))
+
+
+def _column(
+    reader: Reader,
+    table: str,
+    name: str,
+    kind: ColumnType,
+    rows: int,
+    cells: Cells,
+    forms: Iterable[str],
+) -> ColumnReport:
     unread = cells.present - cells.read
-    found = look_like(reader, table, name, kind, unread=unread > 0, outside=cells.outside > 0)
+    found = look_like(reader, table, name, kind, unread=unread > 0, outside=cells.outside > 0, forms=forms)
     return ColumnReport(name, declared(kind), rows, rows - cells.present, unread, cells.outside, found)
 
 
