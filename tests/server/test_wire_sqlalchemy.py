@@ -90,6 +90,14 @@ IDIOMS = {
         _by(sa.extract("month", DAY)),
         BY_KEY.format("EXTRACT(month FROM day)"),
     ),
+    "date_trunc": (
+        _by(sa.func.date_trunc("week", DAY)),
+        BY_KEY.format("DATE_TRUNC('week', day)"),
+    ),
+    "date_part": (
+        _by(sa.func.date_part("day", DAY)),
+        BY_KEY.format("DATE_PART('day', day)"),
+    ),
     "coalesce": (
         _by(sa.func.coalesce(AGE, 0)),
         BY_KEY.format("COALESCE(age, 0)"),

@@ -333,4 +333,7 @@ _SAMPLES: Mapping[int, Any] = {
 
 def sample(oid: int) -> Any:
     """Some value of a type, where only the type of a parameter is known yet."""
-    return [] if oid in _ELEMENTS else _SAMPLES.get(oid, "")
+    return [] if oid in _ELEMENTS else _SAMPLES.get(oid, _WORD)
+
+
+_WORD = "month"  # a text that is a part of dates, too: DATE_TRUNC($1, day)
