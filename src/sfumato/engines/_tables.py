@@ -15,6 +15,7 @@ from sfumato.engines.base import (
     RANK_COLUMN,
     UNIT_COLUMN,
     UNREAD_PREFIX,
+    is_kept,
     pointer_column,
     unread_column,
 )
@@ -232,13 +233,15 @@ def _raw(column: Column | None, *, collated: bool) -> str:
 
 
 def _check_names(columns: Mapping[str, Kind], shown: str) -> None:
-    kept = {
-        name: what for name, what in _KEPT.items() if any(column.casefold() == name for column in columns)
-    }
-    for prefix, what in ((POINTER_PREFIX, "pointers"), (UNREAD_PREFIX, "cells that could not be read")):
-        kept |= {column: what for column in columns if column.casefold().startswith(prefix)}
-    for name, what in kept.items():
-        raise SourceUnusable(f'{shown}: the name "{name[:100]}" is kept for {what}; rename that column.')
+    name = next(filter(is_kept, columns), None)
+    if name is None:
+        return
+    folded = name.casefold()
+    starts = {POINTER_PREFIX: "pointers", UNREAD_PREFIX: "cells that could not be read"}
+    what = _KEPT.get(folded) or next(
+        (use for start, use in starts.items() if folded.startswith(start)), "what statements compute"
+    )
+    raise SourceUnusable(f'{shown}: the name "{name[:100]}" is kept for {what}; rename that column.')
 
 
 def _value(column: Column | None, name: str, kind: Kind, located: Located, *, collated: bool) -> str:

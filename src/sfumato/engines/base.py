@@ -14,8 +14,11 @@ return an `Engine`. `sfumato.testing.check_engine` tries whether it keeps what i
 from __future__ import annotations
 
 import inspect
+import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from sfumato.errors import InvalidParameter, SourceUnusable
@@ -41,8 +44,11 @@ __all__ = [
     "check_address",
     "engine",
     "engine_of",
+    "is_kept",
+    "masked",
     "missing_members",
     "pointer_column",
+    "shown_source",
     "unread_column",
 ]
 
@@ -72,6 +78,9 @@ UNREAD_PREFIX = "sfumato unread "
 """How the names of columns begin under which an attached table says which cells could not be read: see
 `unread_column`."""
 
+_OURS = "sfumato "
+_LOGIN = re.compile(r":[^/@]*@")
+_COLLAPSED = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])")
 _GROUP = "sfumato.engines"
 _BUILT_IN = {
     "duckdb": EntryPoint("duckdb", "sfumato.engines.duckdb:DuckDB", _GROUP),
@@ -216,6 +225,21 @@ _STORES = {**dict.fromkeys(("abfss", "gs", "hdfs", "s3a"), ""), "s3": " as s3a:/
 """Where files are kept that Spark reads, and how it writes the address."""
 
 
+def shown_source(source: Source) -> str:
+    """A source in a message, without passwords, tokens and what could be one.
+
+    Every message of an engine that names a source is made with this.
+    """
+    if not isinstance(source, str | Path):
+        return f'The source "<{type(source).__name__[:40]}>"'
+    return f'The source "{masked(source)}"'
+
+
+def masked(source: str | Path) -> str:
+    """What of a path or an address a message may have; a `Path` has taken one slash from an address."""
+    return _LOGIN.sub(":…@", without_password(_COLLAPSED.sub(r"\1://", os.fspath(source))))[:200]
+
+
 def check_address(source: Source, schemes: Collection[str]) -> None:
     """Refuse a source that is an address of any other kind.
 
@@ -226,9 +250,16 @@ def check_address(source: Source, schemes: Collection[str]) -> None:
     if scheme is not None and scheme not in schemes:
         other = f', or read it where it is with engine="spark"{_STORES[scheme]}' if scheme in _STORES else ""
         raise SourceUnusable(
-            f'The source "{without_password(str(source))[:200]}" is remote; copy it to this machine and give '
-            f"its path{other}."
+            f"{shown_source(source)} is remote; copy it to this machine and give its path{other}."
         )
+
+
+def is_kept(name: str) -> bool:
+    """Whether no column may be declared under a name.
+
+    Statements give such names to what they compute; a column of that name would be taken for it.
+    """
+    return name.casefold().startswith(_OURS)
 
 
 def pointer_column(name: str) -> str:

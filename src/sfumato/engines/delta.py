@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from sfumato.engines.base import masked
 from sfumato.errors import MissingExtra, SourceUnusable
 
 __all__ = ["files_of", "is_delta", "newest"]
@@ -45,7 +46,7 @@ def files_of(folder: str, snapshot: int | None = None) -> list[str]:
     needed = {*(protocol.reader_features or ())}
     if protocol.min_reader_version == 2 or not needed <= _PLAIN:
         raise SourceUnusable(
-            f'The Delta table "{folder[:200]}" has deletion vectors, other names of columns, or something '
+            f'The Delta table "{masked(folder)}" has deletion vectors, other names of columns, or something '
             "newer that is not read here: write it without."
         )
     return [str(path).removeprefix("file://") for path in table.file_uris()]
@@ -56,12 +57,12 @@ def _opened(folder: str, snapshot: int | None) -> Any:
         from deltalake import DeltaTable
     except ImportError:
         raise MissingExtra(
-            f'The source "{folder[:200]}" is a Delta table, whose log says which files count: '
+            f'The source "{masked(folder)}" is a Delta table, whose log says which files count: '
             "pip install 'sfumato[delta]'."
         ) from None
     try:
         return DeltaTable(folder, version=snapshot)
     except Exception:
         which = "" if snapshot is None else f" at snapshot {snapshot}"
-        told = f'The Delta table "{folder[:200]}"{which} cannot be opened; check that its log is whole.'
+        told = f'The Delta table "{masked(folder)}"{which} cannot be opened; check that its log is whole.'
     raise SourceUnusable(told)

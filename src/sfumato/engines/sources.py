@@ -27,7 +27,7 @@ from typing import Literal, TypeAlias
 
 from sfumato._dataclasses import dataclass
 from sfumato.engines._paths import WILD, can_be_named
-from sfumato.engines.base import Source, check_address
+from sfumato.engines.base import Source, check_address, masked, shown_source
 from sfumato.engines.csv_format import Csv
 from sfumato.engines.delta import files_of, is_delta
 from sfumato.engines.frames import Frame, frame_of
@@ -116,7 +116,8 @@ def locate(source: Source) -> Located:
     if isinstance(source, str | Path):
         return _from_text(os.fspath(source))
     if isinstance(source, Snapshot):
-        shown = f'The source "{source.folder[:200]}" at snapshot {source.number}'
+        check_address(source.folder, ())  # whoever reads the log would look for it on the network
+        shown = f"{shown_source(source.folder)} at snapshot {source.number}"
         return _files(_there(files_of(source.folder, source.number), shown), shown, root=source.folder)
     if isinstance(source, StateFiles):
         return _from_list([*source.paths], source.folder)
@@ -179,7 +180,7 @@ def _stamp(path: str) -> Stamp:
 
 
 def _from_text(text: str) -> Located:
-    shown = f'The source "{text[:200]}"'
+    shown = shown_source(text)
     check_address(text, ())
     path, _, table = text.partition("::")
     if path.lower().endswith(_DATABASES):
@@ -207,7 +208,7 @@ def _there(paths: list[str], shown: str) -> list[str]:
 
 
 def _from_list(texts: list[str], folder: str | None = None) -> Files:
-    shown = f'The list of {len(texts)} paths from "{texts[0][:200]}" on'
+    shown = f'The list of {len(texts)} paths from "{masked(texts[0])}" on'
     if not all(os.path.isfile(path) for path in texts):
         raise SourceUnusable(f"{shown} names something that is not a file; list files only.")
     common = os.path.commonpath([os.path.dirname(os.path.abspath(each)) for each in texts])

@@ -20,6 +20,7 @@ __all__ = ["atom", "bound", "doubles_among", "filled", "with_doubles"]
 
 _Maker: TypeAlias = Callable[[Sequence[exp.Expr], set[int]], Any]
 
+_ROWS = "sfumato bound"
 _HOLE = re.compile(r"hole_(\d+)")
 _ATOMS = (exp.Column, exp.Literal, exp.Func, exp.Paren, exp.Boolean, exp.Null, exp.Subquery)
 _CONSTANTS = (exp.Literal, exp.Boolean, exp.Null)
@@ -44,7 +45,8 @@ def bound(template: str, writer: str, arguments: Sequence[exp.Expr]) -> exp.Expr
     """The same, where what is named twice and is no column or constant is computed once, in a subquery.
 
     Without it nested calls would grow by multiplication. `OFFSET 0` keeps an engine from putting the argument
-    back into each of its places.
+    back into each of its places. No column or table may have the names in it (`base.is_kept`): columns that
+    stay where they are named would be taken for them.
     """
     checks = "PG_TYPEOF" in template
     again = [place for place in _repeated(template) if not _is_cheap(arguments[place], checks=checks)]
@@ -58,7 +60,7 @@ def bound(template: str, writer: str, arguments: Sequence[exp.Expr]) -> exp.Expr
     inner = exp.Select().select(
         *(exp.Alias(this=arguments[place], alias=name) for place, name in names.items()), copy=False
     )
-    rows = inner.offset(0, copy=False).subquery(exp.to_identifier("sfumato", quoted=True), copy=False)
+    rows = inner.offset(0, copy=False).subquery(exp.to_identifier(_ROWS, quoted=True), copy=False)
     outer = exp.Select().select(filled(template, writer, given), copy=False).from_(rows, copy=False)
     return exp.Subquery(this=outer)
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato._dataclasses import dataclass
-from sfumato.engines.base import Source
+from sfumato.engines.base import Source, shown_source
 from sfumato.errors import MissingExtra, SourceUnusable
-from sfumato.render import without_password
 
 __all__ = ["SCHEMES", "Address", "locate", "psycopg"]
 
@@ -68,26 +67,22 @@ def locate(source: Source) -> Address:
     text = source if isinstance(source, str) else ""
     server, mark, table = text.rpartition("::")
     scheme = server.partition("://")[0].lower()
-    shown = without_password(text)[:200] or f"<{type(source).__name__}>"
+    shown = shown_source(source)
     if not mark or scheme not in SCHEMES or "://" not in server:
-        raise SourceUnusable(f'The source "{shown}" cannot be opened in PostgreSQL; {_FORM}.')
+        raise SourceUnusable(f"{shown} cannot be opened in PostgreSQL; {_FORM}.")
     named = _TABLE.fullmatch(table)
     parts = _parsed(server)
     if parts is None or named is None:
-        raise SourceUnusable(f'The source "{shown}" cannot be read as an address; {_FORM}.')
+        raise SourceUnusable(f"{shown} cannot be read as an address; {_FORM}.")
     if {"password", "passfile"} & parts.keys():
-        raise SourceUnusable(
-            f'The source "{shown}" has a password in it; leave it out and set PGPASSWORD or PGPASSFILE.'
-        )
+        raise SourceUnusable(f"{shown} has a password in it; leave it out and set PGPASSWORD or PGPASSFILE.")
     strange = sorted(parts.keys() - _ALLOWED)
     if strange:
-        raise SourceUnusable(
-            f'The source "{shown}" sets {strange[0][:40]}, which is not allowed; leave it out.'
-        )
+        raise SourceUnusable(f"{shown} sets {strange[0][:40]}, which is not allowed; leave it out.")
     schema = _name(named[1] or "public")
     if schema.startswith("pg_") or schema == "information_schema":
         raise SourceUnusable(
-            f'The source "{shown}" is of the server itself, and tells of other tables; name a table of yours.'
+            f"{shown} is of the server itself, and tells of other tables; name a table of yours."
         )
     return Address(parts, schema, _name(named[2]))
 

@@ -12,7 +12,19 @@ from sfumato.engines.postgres.columns import quoted
 from sfumato.engines.postgres.relations import COLUMNS, RELATION, Relation, Table, relation_of, why_not
 from sfumato.engines.postgres.strangers import STRANGERS
 
-__all__ = ["GUARD", "OLDEST", "Guard", "Seen", "locking", "look", "parses", "relation_at", "unusable"]
+__all__ = [
+    "GUARD",
+    "OLDEST",
+    "Guard",
+    "Seen",
+    "fault",
+    "is_for_good",
+    "locking",
+    "look",
+    "parse_fault",
+    "relation_at",
+    "unusable",
+]
 
 OLDEST = 170_000
 """The least version of a server."""
@@ -28,6 +40,7 @@ _LOCKED = """
     WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation'
         AND l.relation <> 'pg_catalog.pg_locks'::regclass
 """
+_FOR_GOOD = frozenset({"42501", "42P01", "3F000"})
 # Catalogs are indexed by numbers and by the bytes of names: no collation makes their indexes lack rows.
 _BY_INDEX, _BY_ROWS = "SET LOCAL enable_indexscan = on", "SET LOCAL enable_indexscan = off"
 
@@ -50,10 +63,25 @@ class Guard:
         return True
 
 
-def parses(connection: Any, name: str, text: str) -> bool:
-    """Whether the server reads a text, which it keeps under a name for this transaction."""
-    parsed = connection.pgconn.prepare(name.encode(), text.encode())
-    return bool(parsed.status == psycopg().pq.ExecStatus.COMMAND_OK)
+def parse_fault(connection: Any, name: str, text: str) -> str:
+    """The code of what is wrong with a text; empty: the server keeps it under a name for this transaction."""
+    return fault(connection.pgconn.prepare(name.encode(), text.encode()))
+
+
+def fault(done: Any) -> str:
+    """The code of what went wrong with a message; empty: nothing."""
+    pq = psycopg().pq
+    if done.status == pq.ExecStatus.COMMAND_OK:
+        return ""
+    return (done.error_field(pq.DiagnosticField.SQLSTATE) or b"XX000").decode()
+
+
+def is_for_good(code: str | None) -> bool:
+    """Whether what went wrong is of the role's rights and of names, and so would go wrong with each question.
+
+    Else it is of the one question, or over at the next: locks, limits, a server without room.
+    """
+    return code in _FOR_GOOD
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,9 @@ decided first.
 
 Text is compared by its bytes: the columns of attached tables have the collation "C", and what becomes text
 here has it, too.
+
+What a form computes on the way has a name that begins with "sfumato ", as no declared column may: where a
+form names its argument beside it, the argument could be a column that is called so.
 """
 
 from __future__ import annotations
@@ -78,13 +81,14 @@ def _scaled(operator: str, exponents: str) -> str:
     plain = f"{_X} {operator} {_Y}"
     easy = f"ABS({_X}) BETWEEN {_SMALL} AND {_LARGE} AND ABS({_Y}) BETWEEN {_SMALL} AND {_LARGE}"
     sure = f"{_X} = 0 OR {_Y} = 0 OR ABS({_X}) >= {_INF} OR ABS({_Y}) >= {_INF}"
+    near, moved = '"sfumato near"', '"sfumato moved"'
     return (
-        f"CASE WHEN {easy} THEN {plain} WHEN {sure} THEN {plain} ELSE ("
-        f'SELECT CASE WHEN ABS("near") >= POWER(2e0, LEAST(1024 - "moved", 1023)) '
-        f'THEN CASE WHEN "near" > 0 THEN {_INF} ELSE {_LESS_INF} END '
-        f'WHEN ABS("near") <= POWER(2e0, GREATEST(-1075 - "moved", -1074)) THEN 0e0 ELSE {plain} END '
-        f'FROM (SELECT ({_middle(_X)}) {operator} ({_middle(_Y)}) AS "near", '
-        f'({_moved(_X)}) {exponents} ({_moved(_Y)}) AS "moved" OFFSET 0) AS "sfumato scaled") END'
+        f"CASE WHEN {easy} OR {sure} THEN {plain} ELSE ("
+        f"SELECT CASE WHEN ABS({near}) >= POWER(2e0, LEAST(1024 - {moved}, 1023)) "
+        f"THEN CASE WHEN {near} > 0 THEN {_INF} ELSE {_LESS_INF} END "
+        f"WHEN ABS({near}) <= POWER(2e0, GREATEST(-1075 - {moved}, -1074)) THEN 0e0 ELSE {plain} END "
+        f"FROM (SELECT ({_middle(_X)}) {operator} ({_middle(_Y)}) AS {near}, "
+        f'({_moved(_X)}) {exponents} ({_moved(_Y)}) AS {moved} OFFSET 0) AS "sfumato scaled") END'
     )
 
 
@@ -105,17 +109,19 @@ def _mantissa(bits: str) -> str:
     return f"CAST(MOD({bits}, 4503599627370496) + ({hidden}) AS NUMERIC)"
 
 
-_TWO, _BX, _BY = "CAST(2 AS NUMERIC)", '"bx"', '"by"'
+_TWO, _BX, _BY = "CAST(2 AS NUMERIC)", '"sfumato bx"', '"sfumato by"'
+_MX, _MY, _EX, _EY = '"sfumato mx"', '"sfumato my"', '"sfumato ex"', '"sfumato ey"'
 _REMAINDER = (
     f"CASE WHEN NOT ABS({_X}) < {_INF} OR {_Y} = {_NAN} THEN CASE WHEN {_X} IS NOT NULL THEN {_NAN} END "
     f"WHEN ABS({_X}) < ABS({_Y}) THEN {_X} "
     f"WHEN ABS({_X}) < 9e15 AND {_X} = TRUNC({_X}) AND {_Y} = TRUNC({_Y}) "
     f"THEN CAST(MOD(CAST({_X} AS BIGINT), CAST({_Y} AS BIGINT)) AS DOUBLE PRECISION) ELSE ("
-    f'SELECT SIGN({_X}) * CAST(MOD("mx" * POWER({_TWO}, GREATEST("ex" - "ey", 0)), '
-    f'"my" * POWER({_TWO}, GREATEST("ey" - "ex", 0))) AS DOUBLE PRECISION) * POWER(2e0, LEAST("ex", "ey")) '
-    f'FROM (SELECT {_mantissa(_BX)} AS "mx", {_exponent(_BX)} AS "ex", '
-    f'{_mantissa(_BY)} AS "my", {_exponent(_BY)} AS "ey" '
-    f'FROM (SELECT {_bits(_X)} AS "bx", {_bits(_Y)} AS "by" OFFSET 0) AS "sfumato bits" OFFSET 0) '
+    f"SELECT SIGN({_X}) * CAST(MOD({_MX} * POWER({_TWO}, GREATEST({_EX} - {_EY}, 0)), "
+    f"{_MY} * POWER({_TWO}, GREATEST({_EY} - {_EX}, 0))) AS DOUBLE PRECISION) "
+    f"* POWER(2e0, LEAST({_EX}, {_EY})) "
+    f"FROM (SELECT {_mantissa(_BX)} AS {_MX}, {_exponent(_BX)} AS {_EX}, "
+    f"{_mantissa(_BY)} AS {_MY}, {_exponent(_BY)} AS {_EY} "
+    f'FROM (SELECT {_bits(_X)} AS {_BX}, {_bits(_Y)} AS {_BY} OFFSET 0) AS "sfumato bits" OFFSET 0) '
     f'AS "sfumato parts") END'
 )
 """The exact remainder of two doubles: multiples of one power of two, divided as decimals of any size."""
@@ -243,13 +249,14 @@ _COUNTED = (
 )
 _MONTH_AND_DAY = r"SUBSTRING({0} FROM '^\s*-?[0-9]+([-/ \\][0-9]{1,2}[-/ \\][0-9]{1,2})')"
 _REST = f"TRANSLATE({_MONTH_AND_DAY.replace('{0}', _TEXT)}, '/ \\', '---')"
-_YEAR_TEXT = 'CAST(CASE WHEN "year" > 0 THEN "year" ELSE 1 - "year" END AS TEXT)'
+_YEARS, _MONTHS_DAYS, _WRITTEN = '"sfumato year"', '"sfumato rest"', '"sfumato day"'
+_YEAR_TEXT = f"CAST(GREATEST({_YEARS}, 1 - {_YEARS}) AS TEXT)"
 _WRITTEN_DAY = (
-    '(SELECT CASE WHEN PG_INPUT_IS_VALID("day", \'date\') THEN CAST("day" AS DATE) END FROM (SELECT '
-    f"LPAD({_YEAR_TEXT}, GREATEST(4, LENGTH({_YEAR_TEXT})), '0') || \"rest\" || "
-    "CASE WHEN \"year\" > 0 THEN '' ELSE ' BC' END AS \"day\" "
-    f'FROM (SELECT {_COUNTED} AS "year", {_REST} AS "rest" OFFSET 0) AS "sfumato parts" OFFSET 0) '
-    'AS "sfumato day")'
+    f"(SELECT CASE WHEN PG_INPUT_IS_VALID({_WRITTEN}, 'date') THEN CAST({_WRITTEN} AS DATE) END FROM (SELECT "
+    f"LPAD({_YEAR_TEXT}, GREATEST(4, LENGTH({_YEAR_TEXT})), '0') || {_MONTHS_DAYS} || "
+    f"CASE WHEN {_YEARS} > 0 THEN '' ELSE ' BC' END AS {_WRITTEN} "
+    f'FROM (SELECT {_COUNTED} AS {_YEARS}, {_REST} AS {_MONTHS_DAYS} OFFSET 0) AS "sfumato parts" OFFSET 0) '
+    'AS "sfumato days")'
 )
 _DATE = (
     f"CASE WHEN {_is('date')} THEN CAST({_TEXT} AS DATE) "
@@ -452,10 +459,10 @@ class _Stale(Dialect):
     def choosing_by(self, name: str) -> Dialect:
         del name
         raise SourceUnusable(
-            "A table changed since it was attached, as the read before found; open a new session. "
-            "Nothing was paid for this question."
+            "A table changed since it was attached, or a right to it, as the read before found; open a new "
+            "session. Nothing was paid for this question."
         )
 
 
 STALE = _Stale(**{each.name: getattr(POSTGRES, each.name) for each in fields(POSTGRES)})
-"""PostgreSQL's dialect, once a read found that a table has changed."""
+"""PostgreSQL's dialect, once a read found that a table, or a right to it, has changed."""

@@ -19,9 +19,11 @@ from sfumato.engines.postgres.asking import (
     GUARD,
     OLDEST,
     Guard,
+    fault,
+    is_for_good,
     locking,
     look,
-    parses,
+    parse_fault,
     relation_at,
     unusable,
 )
@@ -53,6 +55,10 @@ _CHANGED = "A table changed its columns since it was attached; open a new sessio
 _UNFIT = (
     "A table is no longer one that may be read: it has a part on another server, row security, or calls "
     "functions of a user; open a new session, which says what it is. The price stays paid."
+)
+_REFUSED = (
+    "The server does not take the question, though no table changed: a right was taken away, say; open a new "
+    "session. The price stays paid."
 )
 _SIZE = re.compile(r"[1-9][0-9]{0,8}([KMGT]?B)")
 _NAME = "sfumato"
@@ -185,6 +191,8 @@ class Postgres(ShowsPublic):
                 return self._read(server, text, used, held, held_to)
             except driver.OperationalError as error:
                 return None if error.sqlstate else _LOST
+            except driver.ProgrammingError as error:
+                return _REFUSED if is_for_good(error.sqlstate) else None
 
         def interrupt() -> None:
             for connection in held:
@@ -196,7 +204,7 @@ class Postgres(ShowsPublic):
         finally:
             self._give_back(held)
         if isinstance(result, str):
-            self._stale = self._stale or result in (_CHANGED, _UNFIT)
+            self._stale = self._stale or result in (_CHANGED, _UNFIT, _REFUSED)
             raise EngineFailed(result)
         return result
 
@@ -313,13 +321,12 @@ class Postgres(ShowsPublic):
         version = connection.info.server_version
         return beginning(version, self.threads, self.memory, self.timeout, writes=writes)
 
-    def _locks(self, connection: Any, used: Sequence[Table]) -> bool:
-        """Begin a transaction in which no table changes any more; whether they could be locked.
+    def _locked(self, connection: Any, used: Sequence[Table]) -> str:
+        """Begin a transaction in which no table changes any more; the code of what went wrong, if anything.
 
         In one message, since each answer that is waited for takes time.
         """
-        begun = connection.pgconn.exec_(f"{self._beginning(connection)}; {locking(used)}".encode())
-        return bool(begun.status == psycopg().pq.ExecStatus.COMMAND_OK)
+        return fault(connection.pgconn.exec_(f"{self._beginning(connection)}; {locking(used)}".encode()))
 
     def _read(
         self,
@@ -334,17 +341,17 @@ class Postgres(ShowsPublic):
         connection = self._connection(server, held)
         texts = {_NAME: text} if guard is None else {_NAME: text, GUARD: guard.text}
         # No row decides whether this works.
-        read = self._locks(connection, used) and all(
-            parses(connection, name, each) for name, each in texts.items()
-        )
-        if not read:
+        wrong = self._locked(connection, used)
+        for name, each in texts.items():
+            wrong = wrong or parse_fault(connection, name, each)
+        if wrong:
             connection.execute("ROLLBACK")
             connection.execute(self._beginning(connection))
         seen = look(connection, used)
         if seen.has_changed or seen.is_unfit:
             return _CHANGED if seen.has_changed else _UNFIT
-        if not read:
-            return None
+        if wrong:
+            return _REFUSED if is_for_good(wrong) else None
         if not seen.is_known:
             return _STRANGE
         if guard is not None and not guard.holds(connection):

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sfumato.engines._preparing import FAILED, Prepared, Wanted, ran
 from sfumato.engines.base import Source
 from sfumato.engines.postgres.address import Address, locate, psycopg
-from sfumato.engines.postgres.asking import locking, look, parses, relation_at
+from sfumato.engines.postgres.asking import locking, look, parse_fault, relation_at
 from sfumato.engines.postgres.bolt import BOLT
 from sfumato.engines.postgres.columns import quoted
 from sfumato.engines.postgres.dialect import POSTGRES
@@ -56,7 +56,8 @@ def write(wanted: Wanted, path: Source, *, force: bool, limits: Mapping[str, Any
         As of `engines.prepare.prepare`: the statement is the one of `engines.ranking`, in this dialect, and
         windows have an order that no two rows share unless they are the same row. Nobody sees the table
         before it is whole: it is made, bolted and described in one transaction. Beside its owner, the role
-        that the source is read as may read it, and nobody by our doing.
+        that the source is read as may read it, and nobody by our doing. Event triggers of the database on
+        statements that make tables run here, as for every table; this is steward's work, and answers nobody.
 
     Raises:
         InvalidParameter: if the address is not one in the source's database, or is taken.
@@ -147,7 +148,7 @@ def _maker(
     said = (METADATA + note).replace("'", "''")
 
     def make(connection: Any) -> int | str:
-        if not parses(connection, _NAME, text):
+        if parse_fault(connection, _NAME, text):
             raise psycopg().DataError  # as all else that fails
         seen = look(connection, [source])
         if not seen.is_known:

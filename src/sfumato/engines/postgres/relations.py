@@ -10,12 +10,8 @@ from sqlglot import exp
 
 from sfumato._dataclasses import dataclass
 from sfumato.engines.base import (
-    GROUP_COLUMN,
-    PLACE_COLUMN,
-    POINTER_PREFIX,
-    RANK_COLUMN,
     UNIT_COLUMN,
-    UNREAD_PREFIX,
+    is_kept,
     pointer_column,
     unread_column,
 )
@@ -50,17 +46,18 @@ __all__ = [
 
 RELATION = """
     WITH RECURSIVE parts AS (
-        SELECT c.oid, c.relkind, c.relispopulated FROM pg_catalog.pg_class AS c
+        SELECT c.oid, c.relkind, c.relispopulated, pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS entered
+        FROM pg_catalog.pg_class AS c
         JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
         WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
         UNION ALL
-        SELECT c.oid, c.relkind, c.relispopulated
+        SELECT c.oid, c.relkind, c.relispopulated, parts.entered
         FROM parts JOIN pg_catalog.pg_inherits AS i ON i.inhparent = parts.oid
         JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
     )
     SELECT oid::bigint, relkind::text, pg_catalog.row_security_active(oid),
         pg_catalog.has_table_privilege(oid, 'SELECT'), relispopulated,
-        pg_catalog.obj_description(oid, 'pg_class')
+        pg_catalog.obj_description(oid, 'pg_class'), entered
     FROM parts
 """
 """The table with the tables that its rows are in: partitions, and those that inherit from it."""
@@ -96,8 +93,6 @@ COLUMNS = """
 
 The server says what a column is called now, whatever the transaction sees: one renamed since is none."""
 
-_KEPT = (UNIT_COLUMN, RANK_COLUMN, GROUP_COLUMN, PLACE_COLUMN)
-
 
 @dataclass(frozen=True, slots=True)
 class Relation:
@@ -109,12 +104,14 @@ class Relation:
         columns: Its columns.
         note: What a prepared table says about itself; None: it was not prepared.
         strange: What a read of it would run that is a user's, as a sentence; empty: nothing.
+        is_entered: Whether the role may use the schema that it is in.
     """
 
     parts: tuple[tuple[int, str, bool, bool, bool], ...]
     columns: tuple[Column, ...]
     note: str | None = None
     strange: str = ""
+    is_entered: bool = True
 
     def is_as(self, other: Relation) -> bool:
         """Whether it is the same table with the same columns; the parts that rows are in may be others."""
@@ -167,6 +164,8 @@ def why_not(relation: Relation) -> str:
     if not relation.parts:
         return " does not exist; correct the source."
     _, kind, _, readable, filled = relation.parts[0]
+    if not relation.is_entered:
+        return " may not be read by this role; grant it USAGE on the schema."
     if not readable:
         return " may not be read by this role; grant it SELECT on the table."
     if kind == "v":
@@ -205,7 +204,7 @@ def plan_table(
     """
     shown = address.shown
     for name in columns:
-        if name.casefold() in _KEPT or name.casefold().startswith((POINTER_PREFIX, UNREAD_PREFIX)):
+        if is_kept(name):
             raise SourceUnusable(f'{shown}: the name "{name[:100]}" is kept; rename that column.')
     known = {column.name: column for column in relation.columns}
     note = None if unit is None else _note(relation, known, columns, unit, pointers, shown)
@@ -251,6 +250,8 @@ def _view(address: Address, parts: Sequence[tuple[str, str]]) -> exp.Select:
     text = f"SELECT {select} FROM {quoted(address.schema)}.{quoted(address.table)} OFFSET 0"
     view = with_doubles(sqlglot.parse_one(text, dialect=POSTGRES.writer))
     assert isinstance(view, exp.Select)
+    for part in view.expressions:  # written once, not with each statement
+        part.this.replace(exp.Var(this=POSTGRES.text(part.this)))
     return view
 
 
@@ -297,4 +298,4 @@ def relation_of(
     comment = parts[0][5] or ""
     note = str(comment) if str(comment).startswith(METADATA) else None
     known = tuple(Column(*row) for row in columns)
-    return Relation((first, *sorted(others)), known, note, sentence_of(strangers))
+    return Relation((first, *sorted(others)), known, note, sentence_of(strangers), bool(parts[0][6]))

@@ -2,8 +2,9 @@
 
 While a read is planned, PostgreSQL computes what is constant in the expressions of indexes, of statistics and
 of partition keys, and so runs the functions in them. While it is run, a cast or a function that somebody put
-beside those of PostgreSQL itself can take their place. Such a function can do anything: fail for one row of
-some table, or give another answer.
+beside those of PostgreSQL itself can take their place. Before a read, a trigger on logins runs for its
+connection, and so once before it is found. Such a function can do anything: fail for one row of some table,
+or give another answer.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ STRANGERS = """
     UNION ALL
     SELECT 'operator', o.oprname::text FROM pg_catalog.pg_operator AS o
     WHERE o.oid >= 16384 AND o.oprnamespace = 'pg_catalog'::regnamespace
+    UNION ALL
+    SELECT 'trigger', e.evtname::text FROM pg_catalog.pg_event_trigger AS e
+    WHERE e.evtevent = 'login' AND e.evtenabled <> 'D' AND e.evtfoid >= 16384
     ORDER BY 1, 2 LIMIT 10
 """
 """What a read of a table would run, by its sort. Objects below 16384 came with PostgreSQL itself."""
@@ -81,6 +85,10 @@ _SENTENCES = {
     "operator": (
         'the database has an operator "{}" of its own in the schema pg_catalog, which reads would run; drop '
         "it, or move it to another schema."
+    ),
+    "trigger": (
+        'the database has an event trigger "{}" on logins, which runs a function of a user for each '
+        "connection; disable it, or read a database without."
     ),
 }
 

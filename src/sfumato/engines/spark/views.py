@@ -7,10 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sfumato.engines.base import (
-    POINTER_PREFIX,
     UNIT_COLUMN,
-    UNREAD_PREFIX,
     SourceKind,
+    is_kept,
     pointer_column,
 )
 from sfumato.engines.prepared import Note, unreadable
@@ -103,9 +102,7 @@ def select_list(
             no one apart, or a name is used that is kept.
     """
     for name in columns:
-        if name.casefold() == UNIT_COLUMN or name.casefold().startswith(
-            ("sfumato ", POINTER_PREFIX, UNREAD_PREFIX)
-        ):
+        if is_kept(name):
             raise SourceUnusable(f'{shown}: the name "{name[:100]}" is kept; rename that column.')
     ids = [*([] if unit is None else [unit]), *pointers]
     for name in dict.fromkeys([*columns, *ids]):
