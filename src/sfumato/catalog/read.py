@@ -251,8 +251,8 @@ def _load(file: Path) -> dict[str, Any]:
         return parsed(text_of_file(file))
     except FileNotFoundError:
         raise Missing(f"There is no {file}; make one with: sfumato init FILE") from None
-    except OSError:
-        raise CatalogUnusable(f"{file} cannot be read.") from None
+    except OSError as error:
+        raise CatalogUnusable(f"{file} cannot be read: {error}.") from None
     except NotToml as error:
         raise CatalogUnusable(f"{file.name} {error}.") from None
 

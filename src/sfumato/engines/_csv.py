@@ -6,6 +6,8 @@ import codecs
 import csv as csv_module
 import gzip
 import io
+import os
+import re
 import zlib
 from collections import Counter
 
@@ -28,10 +30,15 @@ class Header:
     delimiter: str
 
 
-def header_of(files: Files) -> Header:
+def header_of(files: Files, *, names_files: bool = False) -> Header:
     """What CSV files are by their headers and by what is declared about them.
 
     Where it is declared that there is no header, nothing is looked at: a first row is a row.
+
+    Args:
+        files: The files.
+        names_files: Whether errors say which of several files it is. For the steward alone: one of a folder
+            may be called as a person is.
 
     Raises:
         SourceUnusable: if headers cannot be read, differ, or do not have as many columns as names are given.
@@ -39,10 +46,16 @@ def header_of(files: Files) -> Header:
     csv = files.csv
     if csv is not None and csv.names is not None and not csv.header:
         return Header(csv.names, csv.delimiter or _usual(files.paths[0]))
-    headers = {read_header(path, files.shown, csv) for path in files.paths}
-    if len(headers) > 1:
-        raise SourceUnusable(f"{files.shown} has files with different headers; give them the same columns.")
-    (header,) = headers
+    headers = [
+        read_header(path, _shown(path, files) if names_files else files.shown, csv) for path in files.paths
+    ]
+    header = headers[0]
+    other = next((path for path, its in zip(files.paths, headers, strict=True) if its != header), None)
+    if other is not None:
+        which = f': "{os.path.basename(other)}" is not like the first one' if names_files else ""
+        raise SourceUnusable(
+            f"{files.shown} has files with different headers{which}; give them the same columns."
+        )
     if csv is None or csv.names is None:
         return header
     if len(csv.names) != len(header.names):
@@ -67,13 +80,20 @@ def first_lines(source: Source) -> tuple[Header, ...] | None:
     if not isinstance(located, Files) or located.format != "csv":
         return None
     for path in located.paths:
-        _check_encoding(path, located.shown)
-    return tuple(read_header(path, located.shown, located.csv) for path in located.paths)
+        _check_encoding(path, _shown(path, located))
+    return tuple(read_header(path, _shown(path, located), located.csv) for path in located.paths)
+
+
+def _shown(path: str, files: Files) -> str:
+    """A file as an error of the steward names it: its own name, where there are several."""
+    if len(files.paths) == 1:
+        return files.shown
+    return f'The file "{os.path.basename(path)}" of {files.shown[:1].lower()}{files.shown[1:]}'
 
 
 def _check_encoding(path: str, shown: str) -> None:
     """Refuse a first line that is not UTF-8, with the way to make it so."""
-    start = _bytes(path) or b""
+    start = _bytes(path, shown) or b""
     line = start.splitlines()[0] if start else b""
     wide = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
     if wide is None and b"\0" in line:
@@ -118,11 +138,17 @@ def read_header(path: str, shown: str, csv: Csv | None = None) -> Header:
     """The header of a CSV file: its first record, split at the delimiter that is most frequent in it.
 
     Raises:
-        SourceUnusable: if there is none, or it cannot be read.
+        SourceUnusable: if there is none, it cannot be read, or it is a note for Excel.
     """
-    text = _start(path)
+    text = _start(path, shown)
     if text is None:
         raise SourceUnusable(f"{shown} cannot be read as a CSV file in UTF-8; convert it or check its name.")
+    note = _FOR_EXCEL.match(text)
+    if note:
+        raise SourceUnusable(
+            f"{shown} begins with the line {note[1]}, a note for Excel: delete it, so that the names of the "
+            "columns come first."
+        )
     usual = _usual(path)
     delimiter = (csv.delimiter if csv else None) or (usual if usual == "\t" else _delimiter(text))
     names = _first_record(text, delimiter)
@@ -131,15 +157,23 @@ def read_header(path: str, shown: str, csv: Csv | None = None) -> Header:
     return Header(tuple(names), delimiter)
 
 
-def _start(path: str) -> str | None:
-    start = _bytes(path)  # rows need not be valid; only names are looked at
+_FOR_EXCEL = re.compile(r'"?(sep=[,;|\t])"?[ ,;|\t]*(?:[\r\n]|\Z)', re.IGNORECASE)
+
+
+def _start(path: str, shown: str) -> str | None:
+    start = _bytes(path, shown)  # rows need not be valid; only names are looked at
     return None if start is None else start.decode("utf-8-sig", errors="replace")
 
 
-def _bytes(path: str) -> bytes | None:
+def _bytes(path: str, shown: str) -> bytes | None:
     try:
         with gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb") as file:
             return file.read(_START)
+    except PermissionError:
+        raise SourceUnusable(
+            f"{shown} cannot be read: permission denied. Give the account that runs this the right to read "
+            "it."
+        ) from None
     except (OSError, EOFError, zlib.error):
         return None
 

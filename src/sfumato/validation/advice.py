@@ -57,6 +57,8 @@ def advise(
         lines: What the file shows as text.
         roles: The role of each column in sfumato.toml; those left out have none there.
     """
+    if _is_another(declared, missing):
+        return (*_of_lines(lines), "No column matches what is declared: is this the right file?"), ()
     findings = [*_of_lines(lines), *_of_names(missing, repeated), *_of_types(declared, refused, unfit)]
     for column in columns:
         findings += _of_column(column, cells[column.name], declared[column.name])
@@ -88,6 +90,12 @@ def advise(
             )
         )
     return tuple(findings), tuple(changes)
+
+
+def _is_another(declared: Mapping[str, ColumnType], missing: Mapping[str, str | None]) -> bool:
+    """Whether none of several columns is there, and hardly one has another name."""
+    gone = [missing[name] for name in declared if name in missing]
+    return len(gone) == len(declared) > 1 and 2 * sum(near is not None for near in gone) < len(gone)
 
 
 def _line(name: str, declaration: Mapping[str, object], role: str | None) -> str:
@@ -122,16 +130,18 @@ def _stays(key: str, old: str, new: str) -> bool:
 
 def _of_lines(lines: Lines | None) -> list[str]:
     found = []
+    place = "" if lines is None or not lines.file else f" of {lines.file}"
     if lines is not None and lines.broken:
+        rows = "its row is" if lines.broken == 1 else "their rows are"
         found.append(
-            f"{_many(lines.broken, 'line')} not in UTF-8, probably in {lines.encoding}: their rows are left "
+            f"{_many(lines.broken, 'line')} not in UTF-8, probably in {lines.encoding}: {rows} left "
             "out, and a session of yours refuses the file. "
-            f"The first is line {lines.first:,}; save the file as UTF-8."
+            f"The first is line {lines.first:,}{place}; save the file as UTF-8."
         )
     if lines is not None and lines.uneven:
         found.append(
             f"{_many(lines.uneven, 'record')} of another number of fields than there are columns: left out "
-            f"of every answer. The first ends at line {lines.first:,}; look for separators and quotes."
+            f"of every answer. The first ends at line {lines.first:,}{place}; look for separators and quotes."
         )
     return found
 

@@ -25,15 +25,16 @@ def look_through(files: Files, progress: Callable[[float], None]) -> Lines:
     Raises:
         SourceUnusable: if a file cannot be read.
     """
-    header = header_of(files)
+    header = header_of(files, names_files=True)
     has_header = files.csv is None or files.csv.header
     width, total = len(header.names), sum(os.path.getsize(path) for path in files.paths) or 1
     records = uneven = broken = before = 0
     first: int | None = None
+    where = ""
     wide = False
     csv.field_size_limit(_LONGEST)
     for path in files.paths:
-        state = _State()
+        state, here = _State(), None
         try:
             with open(path, "rb") as raw:
                 lines: Iterable[bytes] = gzip.GzipFile(fileobj=raw) if path.lower().endswith(".gz") else raw
@@ -46,14 +47,17 @@ def look_through(files: Files, progress: Callable[[float], None]) -> Lines:
                     records += 1
                     if record is None or len(record) != width:
                         uneven += 1
-                        first = first or reader.line_num
+                        here = here or reader.line_num
         except (OSError, EOFError, zlib.error):
-            raise SourceUnusable(f"{files.shown} cannot be read; check that it is whole.") from None
+            which = "" if len(files.paths) == 1 else f': "{os.path.basename(path)}"'
+            raise SourceUnusable(f"{files.shown} cannot be read{which}; check that it is whole.") from None
         before += os.path.getsize(path)
         broken, wide = broken + state.broken, wide or state.wide
-        first = min(filter(None, (first, state.first)), default=None)
+        here = min(filter(None, (here, state.first)), default=None)
+        if first is None and here is not None:
+            first, where = here, "" if len(files.paths) == 1 else os.path.basename(path)
     encoding = "" if not broken else "UTF-16" if wide else "Windows-1252 or Latin-1"
-    return Lines(records, uneven, broken, encoding, first)
+    return Lines(records, uneven, broken, encoding, first, where)
 
 
 class _State:

@@ -113,6 +113,7 @@ class Lines:
         broken: How many lines are not UTF-8: their rows are left out.
         encoding: What such lines could be in.
         first: The number of the first line that is left out.
+        file: The file that it is in, of several.
     """
 
     records: int
@@ -120,6 +121,7 @@ class Lines:
     broken: int = 0
     encoding: str = ""
     first: int | None = None
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -276,7 +276,7 @@ def _report(
         days=days if opened.is_csv else {},
         refused=opened.refused,
         csv=csv,
-        delimiter=header_of(opened.located).delimiter
+        delimiter=header_of(opened.located, names_files=True).delimiter
         if isinstance(opened.located, Files) and opened.is_csv
         else "",
         is_csv=opened.is_csv,

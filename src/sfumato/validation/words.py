@@ -34,7 +34,7 @@ def told(validation: Validation) -> str:
 
 
 def _table(table: TableReport) -> list[str]:
-    name = f"{table.name} · {table.source} · {table.rows:,} rows"
+    name = f"{table.name} · {table.source} · {table.rows:,} row{'' if table.rows == 1 else 's'}"
     lines = [name, "━" * min(len(name), _WIDE), ""]
     if table.columns:
         lines += _columns(table)
@@ -69,9 +69,10 @@ def _units(units: Units) -> list[str]:
     drawn = {step for step in LADDER if step <= min(_above(most), _LAST)}
     steps = sorted(drawn | ({limit} if limit else set()))
     average = f"{total / units.count:.1f} rows on average, {most:,} at most"
+    counted = f"{units.count:,} unit{'' if units.count == 1 else 's'}"
     head = f"{'rows':>16}  {'units with so many':<22}  {'limit':>6}  {'rows beyond it: cut':<20}".rstrip()
     lines = [
-        *textwrap.wrap(f"Rows of a unit ({units.column}): {units.count:,} units, {average}.", _WIDE),
+        *textwrap.wrap(f"Rows of a unit ({units.column}): {counted}, {average}.", _WIDE),
         "",
         head,
         "─" * 70,
