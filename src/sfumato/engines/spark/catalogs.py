@@ -31,8 +31,8 @@ def details_of(session: Any, path: str) -> dict[str, str]:
     return {str(name): str(value) for name, value in found[last:]}  # columns come first, whatever their names
 
 
-def check_format(details: Mapping[str, str] | None, shown: str) -> None:
-    """Refuse a table by the way in which it is kept.
+def check_format(details: Mapping[str, str] | None, shown: str) -> str:
+    """How a table is kept: one of those ways that are read.
 
     Raises:
         SourceUnusable: if that is another than those that are read, or an option lets a row end a read.
@@ -53,3 +53,4 @@ def check_format(details: Mapping[str, str] | None, shown: str) -> None:
             raise SourceUnusable(
                 f"{shown} has the option {option}, by which a row or a file could change a read; drop it."
             )
+    return kept

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,24 +14,20 @@ from sqlglot import exp
 
 from sfumato import random
 from sfumato._dataclasses import dataclass
-from sfumato.engines.base import Source, SourceKind, check_address
+from sfumato.engines.base import Source, SourceKind
 from sfumato.engines.dialect import Dialect
 from sfumato.engines.limits import check_limits
 from sfumato.engines.parts import Part, Work
-from sfumato.engines.prepared import Note
 from sfumato.engines.public import ShowsPublic
 from sfumato.engines.running import run
-from sfumato.engines.sources import Files, Stamp, are_settled, locate, stamps_of
-from sfumato.engines.spark.arrow import inexact, openable
-from sfumato.engines.spark.catalogs import check_format, details_of, is_table
+from sfumato.engines.sources import Stamp, are_settled, stamps_of
 from sfumato.engines.spark.conditions import with_typed_conditions
 from sfumato.engines.spark.dialect import SPARK
 from sfumato.engines.spark.door import behind_the_door
-from sfumato.engines.spark.folders import note_beside
-from sfumato.engines.spark.millis import in_millis, local_files, without_millis
 from sfumato.engines.spark.parts import written
+from sfumato.engines.spark.rows import STORES, Rows, rows_of, tried
 from sfumato.engines.spark.settings import is_remote, local_session, muted, own_session, remote_session
-from sfumato.engines.spark.views import kind_of, native_types, prepared_list, quoted, select_list
+from sfumato.engines.spark.views import kind_of
 from sfumato.errors import EngineFailed, InvalidParameter, SourceUnusable
 from sfumato.schema import Kind
 
@@ -47,55 +41,7 @@ _CLOSED = "The engine is closed; open a new session."
 _STRANGE = "The engine runs one SELECT over attached tables and nothing else."
 _ALTERED = "A prepared table is not as it was written; prepare its table again. The price stays paid."
 _CHANGED = "A file of the source changed since it was attached, or while it was read; the price stays paid."
-_STORES = frozenset({"abfss", "file", "gs", "hdfs", "s3a"})
-_WILD = re.compile(r"([{}\[\]*?\\])")
 _SIZE = re.compile(r"[1-9][0-9]{0,8}\s?([KMGT])i?B")
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """A source as a frame of Spark.
-
-    Attributes:
-        frame: What Spark reads.
-        shown: What it is called in messages.
-        untyped: Columns that are text whatever they mean.
-        paths: Files of this machine that it is made of.
-        note: What a prepared folder says about itself.
-        inexact: Columns in which two values of the source may have become one.
-        unreadable: Columns in which a value could make a read fail.
-    """
-
-    frame: Any
-    shown: str
-    untyped: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    note: Note | None = None
-    inexact: frozenset[str] = frozenset()
-    unreadable: frozenset[str] = frozenset()
-
-    @property
-    def natives(self) -> dict[str, str]:
-        """The types of the columns; of those that cannot be read, none that anything is declared of."""
-        return {**native_types(self.frame.schema), **dict.fromkeys(self.unreadable, "unreadable")}
-
-    def selected(
-        self, columns: Mapping[str, Kind], unit: str | None, pointers: Sequence[str] = ()
-    ) -> list[str]:
-        """What a view of them selects."""
-        natives = self.natives
-        if self.note is None or unit is None:
-            return select_list(
-                natives,
-                columns,
-                unit,
-                pointers,
-                untyped=self.untyped,
-                shown=self.shown,
-                inexact=self.inexact,
-            )
-        self.note.check(columns, unit, self.shown)
-        return prepared_list(self.note, natives, columns, pointers, shown=self.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +73,7 @@ class Spark(ShowsPublic):
         session; one that is started here has no logs.
     """
 
-    schemes: frozenset[str] = frozenset({"spark", *_STORES})
+    schemes: frozenset[str] = frozenset({"spark", *STORES})
 
     def __init__(
         self,
@@ -203,7 +149,7 @@ class Spark(ShowsPublic):
         with self._lock:
             self._check_open()
             view = f"{self._prefix}_{next(self._numbers)}"
-            made = _tried(lambda: rows.frame.selectExpr(*selected).createTempView(view) or True)
+            made = tried(lambda: rows.frame.selectExpr(*selected).createTempView(view) or True)
             if made is None:
                 raise SourceUnusable(f"{rows.shown} cannot be opened; check that it is whole and readable.")
             old = self._views.get(name.lower())
@@ -211,7 +157,7 @@ class Spark(ShowsPublic):
                 view, unit is not None, rows.paths, stamps, note is not None, grouping
             )
             if old is not None:
-                _tried(lambda: self._spark.catalog.dropTempView(old.name))
+                tried(lambda: self._spark.catalog.dropTempView(old.name))
 
     def schema(self, source: Source) -> dict[str, SourceKind]:
         """The columns of a source with their kinds, from its public metadata.
@@ -261,7 +207,7 @@ class Spark(ShowsPublic):
             TimedOut: after `timeout` seconds.
             Cancelled: on Ctrl-C; the engine stays usable.
         """
-        many = _tried(lambda: int(self._spark.conf.get("spark.sql.shuffle.partitions")))
+        many = tried(lambda: int(self._spark.conf.get("spark.sql.shuffle.partitions")))
         if many is None:
             raise EngineFailed(_CLOSED)
         return self._run(statement, lambda frame: written(frame, work, schema, folder, order, many), guard)
@@ -331,9 +277,9 @@ class Spark(ShowsPublic):
             views, self._views, self._closed = self._views, {}, True
         if self._process == os.getpid():
             for view in views.values():
-                _tried(lambda view=view: self._spark.catalog.dropTempView(view.name))  # type: ignore[misc]
+                tried(lambda view=view: self._spark.catalog.dropTempView(view.name))  # type: ignore[misc]
             while self._stopped_last:
-                _tried(self._stopped_last.pop(0).stop)
+                tried(self._stopped_last.pop(0).stop)
 
     def __enter__(self) -> Spark:
         return self
@@ -354,78 +300,15 @@ class Spark(ShowsPublic):
 
     def _mark(self, tag: str) -> None:
         """Name what this thread runs from now on; tags of sessions name no jobs of Arrow, but by Connect."""
-        if _tried(lambda: self._spark.sparkContext.addJobTag(tag) or True) is None:
+        if tried(lambda: self._spark.sparkContext.addJobTag(tag) or True) is None:
             self._spark.addTag(tag)
 
     def _stop(self, tag: str) -> None:
-        if _tried(lambda: self._spark.sparkContext.cancelJobsWithTag(tag) or True) is None:
-            _tried(lambda: self._spark.interruptTag(tag))
+        if tried(lambda: self._spark.sparkContext.cancelJobsWithTag(tag) or True) is None:
+            tried(lambda: self._spark.interruptTag(tag))
 
-    def _rows(self, source: Source) -> _Rows:
-        import pyarrow as pa
-
-        if isinstance(source, pa.RecordBatch):
-            source = pa.Table.from_batches([source])
-        if isinstance(source, pa.Table):
-            shown, table = "The Arrow table", source
-            rows = _opened(lambda: self._spark.createDataFrame(openable(table)), shown)
-            return replace(rows, inexact=inexact(table))
-        check_address(source, self.schemes)
-        if isinstance(source, str) and "://" in source:
-            shown = f'The source "{source[:200]}"'
-            scheme, _, rest = source.partition("://")
-            if scheme.lower() == "spark":
-                return self._of_catalog(rest, shown)
-            rows = _opened(lambda: self._parquet([source], None), shown)
-            return self._of_millis(rows, [source], None)
-        if not isinstance(source, str | Path | list | tuple):
-            raise SourceUnusable(
-                "The engine spark reads tables of a catalog, Parquet files and pyarrow Tables, not "
-                f"{type(source).__name__[:40]}; convert it to a pyarrow Table."
-            )
-        located = locate(source)
-        if not isinstance(located, Files) or located.format != "parquet":
-            raise SourceUnusable(f"{located.shown} is not of Parquet files, which the engine spark reads.")
-        _check_seen(located)
-        root = _root(located) if located.partitions else None
-        escaped = [_WILD.sub(r"\\\1", path) for path in located.paths]
-        rows = _opened(lambda: self._parquet(escaped, root), located.shown)
-        rows = self._of_millis(rows, escaped, root, located.paths)
-        note = note_beside(located)
-        return replace(rows, untyped=located.partitions, paths=located.paths, note=note)
-
-    def _parquet(self, paths: Sequence[str], root: str | None, schema: Any = None) -> Any:
-        reader = self._spark.read.option("mergeSchema", "true")
-        reader = reader if root is None else reader.option("basePath", root)
-        return (reader if schema is None else reader.schema(schema)).parquet(*paths)
-
-    def _of_millis(
-        self, rows: _Rows, paths: Sequence[str], root: str | None, files: Sequence[str] | None = None
-    ) -> _Rows:
-        """The same rows, whose timestamps in milliseconds are read as numbers first."""
-        if not any(native.startswith("timestamp") for native in rows.natives.values()):
-            return rows
-        all_of, some_of = in_millis(_files_of(rows.frame) if files is None else files)
-        if not all_of and not some_of:
-            return rows
-        made = _opened(
-            lambda: without_millis(rows.frame, all_of, lambda schema: self._parquet(paths, root, schema)),
-            rows.shown,
-        )
-        return replace(made, unreadable=some_of)
-
-    def _of_catalog(self, name: str, shown: str) -> _Rows:
-        """A table of a catalog."""
-        path = ".".join(map(quoted, name.split(".")))
-        rows = _opened(lambda: self._table(path), shown)
-        check_format(_tried(lambda: details_of(self._spark, path)), shown)
-        if not any(native.startswith("timestamp") for native in rows.natives.values()):
-            return rows
-        return replace(rows, unreadable=frozenset().union(*in_millis(_files_of(rows.frame))))
-
-    def _table(self, path: str) -> Any:
-        is_one = is_table(self._spark.catalog.getTable(path).tableType)
-        return self._spark.table(path) if is_one else None
+    def _rows(self, source: Source) -> Rows:
+        return rows_of(self._spark, source, self.schemes)
 
 
 def _behind(tree: exp.Expression, views: Mapping[str, str]) -> exp.Expression:
@@ -438,40 +321,3 @@ def _behind(tree: exp.Expression, views: Mapping[str, str]) -> exp.Expression:
 
 def _is_zero(frame: Any) -> bool:
     return bool([tuple(row) for row in frame.collect()] == [(0,)])
-
-
-def _opened(work: Callable[[], Any], shown: str) -> _Rows:
-    frame = _tried(work)
-    if frame is None or _tried(lambda: native_types(frame.schema)) is None:
-        raise SourceUnusable(f"{shown} cannot be opened; check its name, its types and that it may be read.")
-    return _Rows(frame, shown)
-
-
-def _files_of(frame: Any) -> list[str]:
-    """The files of this machine that a frame is made of."""
-    return local_files(_tried(frame.inputFiles) or ())
-
-
-def _check_seen(files: Files) -> None:
-    """Refuse files that Spark would leave out without a word."""
-    for path in files.paths:
-        name = Path(path).name
-        if name.startswith(".") or (name.startswith("_") and "=" not in name):
-            raise SourceUnusable(
-                f'{files.shown}: Spark leaves out files such as "{name[:100]}", whose names begin with _ or '
-                "a dot; rename it."
-            )
-
-
-def _root(located: Files) -> str:
-    """The folder above the first key of a partitioned source."""
-    parts = Path(located.paths[0]).parts[:-1]
-    held = [place for place, part in enumerate(parts) if "=" in part]
-    return str(Path(*parts[: held[-len(located.partitions)]]))
-
-
-def _tried(work: Callable[[], _T]) -> _T | None:
-    """What it gives; None if it fails: the exception ends here, so that none of its text can travel on."""
-    with muted(), contextlib.suppress(Exception):
-        return work()
-    return None

@@ -1,7 +1,7 @@
 """Timestamps of Parquet files in milliseconds: Spark multiplies them, and fails on one that is too large.
 
-The footers tell which columns are such. They are read as the numbers that they are, and those that have a
-place among the microseconds become timestamps; the others are NULL.
+The footers tell which columns are such (`footers`). They are read as the numbers that they are, and those
+that have a place among the microseconds become timestamps; the others are NULL.
 """
 
 from __future__ import annotations
@@ -12,31 +12,9 @@ from urllib.parse import unquote
 
 from sfumato.engines.spark.views import quoted
 
-__all__ = ["in_millis", "local_files", "without_millis"]
+__all__ = ["local_files", "without_millis"]
 
 _MOST = (2**63 - 1) // 1000
-
-
-def in_millis(paths: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """The columns that are in milliseconds in all files that have them, and those that are so in some.
-
-    Args:
-        paths: Parquet files of this machine; one that cannot be read tells nothing, and Spark says so.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    such, others = set[str](), set[str]()
-    for path in paths:
-        try:
-            schema = pq.read_metadata(path).schema
-        except (OSError, pa.ArrowException):
-            continue
-        for place in range(len(schema)):
-            column = schema.column(place)
-            if column.path == column.name:  # those within another cannot be declared
-                (such if "milliseconds" in str(column.logical_type) else others).add(column.name)
-    return frozenset(such - others), frozenset(such & others)
 
 
 def without_millis(frame: Any, names: frozenset[str], again: Callable[[Any], Any]) -> Any:
