@@ -9,7 +9,7 @@ from typing import Any
 from sfumato.server.wire import Front
 from sfumato.server.wire.connection import Connection
 
-_ANSWERS = set(b"RSKZTtDCEN123nsIv")
+_ANSWERS = set(b"RSKZTtDCEN123nsIvHdc")
 
 
 class Anyone:

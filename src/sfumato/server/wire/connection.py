@@ -41,10 +41,27 @@ class _Ended(Exception):
     """The connection is over, and there is nothing to say."""
 
 
+_OVER = (_Ended, TimeoutError, asyncio.CancelledError, asyncio.IncompleteReadError)
+"""What ends a connection, and is no failure of what was asked."""
+
+
+@contextlib.contextmanager
+def _stream() -> Iterator[None]:
+    """Whatever is wrong with the stream to a client, who has left then, ends the connection.
+
+    Of a stream that is closed uvloop says RuntimeError, as it does of faults in a program.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError):
+        raise _Ended from None
+
+
 class Connection:
     """One client.
 
     Attributes:
+        address: Where the client is.
         process: By which a request to cancel finds it.
         secret: What such a request must know.
     """
@@ -61,12 +78,8 @@ class Connection:
         self._desk: Desk
         self._extended: Extended
         self._login: Login
-
-    @property
-    def address(self) -> str:
-        """Where the client is."""
-        peer = self._writer.get_extra_info("peername")
-        return str(peer[0]) if isinstance(peer, tuple) else ""
+        peer = writer.get_extra_info("peername")  # now: nobody can say where one is that has left
+        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
 
     def cancel(self) -> None:
         """Stop what it is doing, if it is doing something."""
@@ -83,7 +96,7 @@ class Connection:
             while True:
                 await self._next()
                 await asyncio.sleep(0)  # to the others, also where many messages are here already
-        except (_Ended, ConnectionError, asyncio.IncompleteReadError):
+        except (_Ended, asyncio.IncompleteReadError):
             pass
         except TimeoutError:
             await self._last(
@@ -101,8 +114,8 @@ class Connection:
         finally:
             self._front.left(self)
             self._let_go()
-            self._writer.close()
             try:
+                self._writer.close()
                 async with asyncio.timeout(1):
                     await self._writer.wait_closed()
             except Exception:  # a client that reads nothing must not keep what waits for it
@@ -127,13 +140,18 @@ class Connection:
                 await self._send(replies.report(b"E", said))
 
     async def _send(self, data: bytes) -> None:
-        self._writer.write(data)
+        self._write(data)
         await self._drained()
+
+    def _write(self, data: bytes) -> None:
+        with _stream():
+            self._writer.write(data)
 
     async def _drained(self) -> None:
         """Wait for a client that reads slowly, but not for ever."""
         async with asyncio.timeout(self._front.message_seconds):
-            await self._writer.drain()
+            with _stream():
+                await self._writer.drain()
 
     # The beginning.
 
@@ -179,8 +197,8 @@ class Connection:
 
     async def _first(self) -> messages.Startup:
         for _ in range(3):  # GSS, then TLS, then the start itself
-            length = messages.length_of_first(await self._reader.readexactly(4))
-            first = messages.first_message(await self._reader.readexactly(length))
+            length = messages.length_of_first(await self._read(4))
+            first = messages.first_message(await self._read(length))
             if isinstance(first, messages.Startup):
                 return first
             if isinstance(first, messages.Cancel):
@@ -193,7 +211,8 @@ class Connection:
             if getattr(self._reader, "_buffer", b""):
                 raise ProtocolViolation("There are bytes between the request for TLS and its handshake.")
             await self._send(b"S")
-            await self._writer.start_tls(self._front.tls)
+            with _stream():
+                await self._writer.start_tls(self._front.tls)
             self.secure = True
         raise ProtocolViolation("The connection does not begin.")
 
@@ -205,10 +224,14 @@ class Connection:
         return message
 
     async def _received(self, most: int = messages.LARGEST) -> tuple[bytes, bytes]:
-        header = await self._reader.readexactly(messages.HEADER)
+        header = await self._read(messages.HEADER)
         length = messages.length_of_message(header, most)
         async with asyncio.timeout(self._front.message_seconds):
-            return header[:1], await self._reader.readexactly(length)
+            return header[:1], await self._read(length)
+
+    async def _read(self, count: int) -> bytes:
+        with _stream():
+            return await self._reader.readexactly(count)
 
     # Message after message.
 
@@ -234,7 +257,7 @@ class Connection:
                 try:
                     async for part in self._extended.answer(message):
                         await self._send(part)  # whoever reads nothing waits, and does not fill the memory
-                except (ConnectionError, TimeoutError, asyncio.CancelledError):
+                except _OVER:
                     raise
                 except Exception as error:
                     await self._failed(error)
@@ -251,7 +274,7 @@ class Connection:
         try:
             for statement in await self._work(lambda: statements(text)):
                 await self._one(statement)
-        except (ConnectionError, TimeoutError, asyncio.CancelledError):
+        except _OVER:
             raise
         except Exception as error:
             await self._failed(error)
@@ -262,28 +285,36 @@ class Connection:
         if statement.kind == "empty":
             await self._send(replies.EMPTY_QUERY)
             return
-        outcome: Outcome = await self._work(lambda: self._desk.run(statement))
+        catalog = self._desk.asks_catalog(statement)
+        outcome: Outcome = await self._work(lambda: self._desk.run(statement), catalog=catalog)
         self._desk.settle(outcome)
         for said in outcome.notices:
-            self._writer.write(notice(said))
+            self._write(notice(said))
         parts: Iterator[bytes] = iter(())
         if outcome.layout is not None:
             parts = copied(outcome.layout, outcome.fields or [], outcome.rows)
         elif outcome.fields is not None:
             formats = [0] * len(outcome.fields)
-            self._writer.write(replies.row_description(outcome.fields, formats))
+            self._write(replies.row_description(outcome.fields, formats))
             parts = encoded(outcome.fields, formats, outcome.rows)
         async for part in pieces(parts, outcome.rows):
             await self._send(part)
         await self._send(replies.command_complete(outcome.tag))
 
-    async def _work(self, work: Callable[[], T]) -> T:
-        """Run something beside the event loop, where it can be cancelled."""
+    async def _work(self, work: Callable[[], T], *, catalog: bool = False) -> T:
+        """Run something beside the event loop, where it can be cancelled.
+
+        Args:
+            work: What is done.
+            catalog: Whether the catalog answers it.
+        """
         self._stop = threading.Event()  # what was let go before may still look at its own
         self._gone = asyncio.get_running_loop().create_future()
         self.busy = True
         try:
-            return await self._front.work(work, self._stop, self._check, self._gone, who=self._who)
+            return await self._front.work(
+                work, self._stop, self._check, self._gone, who=self._who, catalog=catalog
+            )
         except (ConnectionError, TimeoutError) as error:  # of what was asked for, not of this connection
             said = fields_of(error, steward=self._is_steward)
             raise WireError(said["C"], said["M"], detail=said["D"]) from None

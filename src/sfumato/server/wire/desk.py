@@ -21,7 +21,7 @@ from sfumato.server.wire.catalog_tables import catalog_oids
 from sfumato.server.wire.copying import Layout, layout_of
 from sfumato.server.wire.kept import Cursor, Kept, Prepared, arguments, types_of, weight_of
 from sfumato.server.wire.replies import Field
-from sfumato.server.wire.rewriting import Asker, about_catalog, settings_in, tree_of
+from sfumato.server.wire.rewriting import Asker, settings_in, tree_of
 from sfumato.server.wire.settings import shown_name
 from sfumato.server.wire.shapes import (
     answer_fields,
@@ -143,7 +143,7 @@ class Desk:
         """The types of a statement's parameters."""
         if statement.kind not in ("select", "explain", "declare", "copy"):
             return tuple(given)
-        tree = self._about_catalog(statement.text)
+        tree = self._about_catalog(statement)
         return parameter_oids(statement.text, given, self._kinds if tree is None else catalog_oids())
 
     def fields(
@@ -173,7 +173,7 @@ class Desk:
             )
         if statement.kind != "select":
             return None
-        tree = self._about_catalog(statement.text)
+        tree = self._about_catalog(statement)
         if tree is not None:
             return self._catalog().ask(tree, self._asker(), values or [None] * len(oids))[0]
         query = self._asked(statement.text, self._samples(statement, oids) if values is None else values)
@@ -392,9 +392,14 @@ class Desk:
         value = self.settings.get(statement.name)
         return Outcome("SHOW", [field_of(shown_name(statement.name), TEXT)], [(value or "",)])
 
-    def _about_catalog(self, text: str) -> exp.Expr | None:
-        tree = tree_of(text)
-        return tree if tree is not None and about_catalog(tree) else None
+    def asks_catalog(self, statement: Statement) -> bool:
+        """Whether the catalog answers a statement, or what it executes: then it waits for its like."""
+        if statement.kind == "execute" and statement.name in self.kept.statements:
+            return self.kept.statements[statement.name].statement.catalog
+        return statement.catalog
+
+    def _about_catalog(self, statement: Statement) -> exp.Expr | None:
+        return tree_of(statement.text) if statement.catalog else None
 
     def _asker(self) -> Asker:
         return Asker(self._constants, self.settings.all())
@@ -405,7 +410,7 @@ class Desk:
         return self._session.sql(plain, list(values) or None)
 
     def _select(self, statement: Statement, values: Sequence[Any], fits: Fits = _fit) -> Outcome:
-        tree = self._about_catalog(statement.text)
+        tree = self._about_catalog(statement)
         if tree is not None:
             sets = settings_in(tree, values)
             fields, rows = self._catalog().ask(tree, self._asker(), values)

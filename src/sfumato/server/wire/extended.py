@@ -29,7 +29,7 @@ def notice(text: str) -> bytes:
 class Extended:
     """What one connection has prepared."""
 
-    def __init__(self, desk: Desk, work: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+    def __init__(self, desk: Desk, work: Callable[..., Awaitable[Any]]) -> None:
         self._desk, self._work, self._kept = desk, work, desk.kept
         self._portals = self._kept.portals
 
@@ -93,18 +93,23 @@ class Extended:
     async def _describe(self, message: Describe) -> bytes:
         if message.kind == "S":
             prepared = self._kept.statements[message.name]
-            fields = await self._work(lambda: self._desk.fields(prepared.statement, prepared.oids))
+            fields = await self._fields(prepared, None)
             head = replies.parameter_description(prepared.oids)
             return head + _described(fields, (0,))
         if message.name not in self._portals and message.name in self._kept.cursors:
             return _described(self._kept.cursors[message.name].fields, (0,))
         portal = self._portals[message.name]
-        statement, oids = portal.prepared.statement, portal.prepared.oids
         if portal.outcome is not None:
             return _described(portal.outcome.fields, portal.formats)
-        return _described(
-            await self._work(lambda: self._desk.fields(statement, oids, portal.values)), portal.formats
+        return _described(await self._fields(portal.prepared, portal.values), portal.formats)
+
+    async def _fields(self, prepared: Prepared, values: Sequence[Any] | None) -> list[Field] | None:
+        statement = prepared.statement
+        fields: list[Field] | None = await self._work(
+            lambda: self._desk.fields(statement, prepared.oids, values),
+            catalog=self._desk.asks_catalog(statement),
         )
+        return fields
 
     async def _execute(self, message: Execute) -> AsyncIterator[bytes]:
         portal = self._portals[message.portal]
@@ -154,7 +159,7 @@ class Extended:
             in_parts = outcome.layout is None and 0 < most < len(outcome.rows)
             return outcome, weight_of(outcome.fields, outcome.rows) if in_parts else 0
 
-        outcome, size = await self._work(run)
+        outcome, size = await self._work(run, catalog=self._desk.asks_catalog(statement))
         self._desk.settle(outcome)
         self._portals.put(name, portal, portal.size + size)
         portal.outcome = replace(outcome, opens=None, sets=())

@@ -32,6 +32,7 @@ __all__ = ["Front"]
 T = TypeVar("T")
 _CATALOGS = 16
 _LOGINS = 4  # at the same time, in threads that statements cannot take
+_CATALOG = 4  # queries of the catalog at the same time, of one account half of them; in threads of their own
 
 
 def _holds(login: Login) -> None:
@@ -119,7 +120,8 @@ class Front:
         self._deadlines, self._crowd = deadlines or Deadlines(), Crowd(per_address)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="sfumato-wire")
         self._logins = ThreadPoolExecutor(_LOGINS, thread_name_prefix="sfumato-login")
-        self._turns = Turns(workers)
+        self._lookups = ThreadPoolExecutor(_CATALOG, thread_name_prefix="sfumato-catalog")
+        self._turns, self._catalog_turns = Turns(workers), Turns(_CATALOG)
         self._room = room.Room(most=room.MOST_OF_ALL, of="This server")
         self._rooms: WeakValueDictionary[str, room.Room] = WeakValueDictionary()
         self._catalogs: OrderedDict[tuple[str, int], tuple[Any, Catalog]] = OrderedDict()
@@ -158,7 +160,7 @@ class Front:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for pool in (self._pool, self._logins):
+        for pool in (self._pool, self._logins, self._lookups):
             pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             for _, catalog in self._catalogs.values():
@@ -210,6 +212,7 @@ class Front:
         gone: asyncio.Future[None] | None = None,
         *,
         who: str | None,
+        catalog: bool = False,
     ) -> T:
         """Run something in a thread, until it ends, or `stop` is set and `gone` done.
 
@@ -221,6 +224,7 @@ class Front:
             check: Called before it begins.
             gone: Done once the caller gives up.
             who: For which account; None: it logs in.
+            catalog: Whether the catalog answers it: such work waits for its like alone, and nothing for it.
         """
         kept = bool(self._deadlines)
 
@@ -232,7 +236,7 @@ class Front:
                 return work()
 
         try:
-            return await self._deadlines.met(run, lambda begun: self._in_thread(begun, who), gone)
+            return await self._deadlines.met(run, lambda begun: self._in_thread(begun, who, catalog), gone)
         except TooBusy as busy:
             raise WireError("53300", str(busy)) from None
         except Overrun as late:
@@ -242,15 +246,16 @@ class Front:
                 "57014", "Cancelled. What has begun goes on to its end, and is charged."
             ) from None
 
-    async def _in_thread(self, work: Callable[[], T], who: str | None) -> T:
+    async def _in_thread(self, work: Callable[[], T], who: str | None, catalog: bool) -> T:
         loop = asyncio.get_running_loop()
         if who is None:
             return await loop.run_in_executor(self._logins, work)
-        await self._turns.enter(who)
+        turns, pool = (self._catalog_turns, self._lookups) if catalog else (self._turns, self._pool)
+        await turns.enter(who)
         try:
-            return await loop.run_in_executor(self._pool, work)
+            return await loop.run_in_executor(pool, work)
         finally:
-            self._turns.leave(who)
+            turns.leave(who)
 
     def catalog_of(self, session: Session, database: str) -> Callable[[], Catalog]:
         """What gives the catalog of a session's tables, which sessions over the same tables share."""

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from sfumato._dataclasses import dataclass
 from sfumato.server.wire.copying import COPY
+from sfumato.server.wire.rewriting import about_catalog, tree_of
 from sfumato.server.wire.sqlstates import WireError
 from sfumato.sql.refusals import statement
 from sfumato.sql.text.listed import without_lists
@@ -132,6 +133,7 @@ class Statement:
             done.
         local: Whether that is for the transaction alone.
         tag: What the client is told when it is done.
+        catalog: Whether the catalog answers it; where that is not so, the session does, if anybody.
     """
 
     kind: Kind
@@ -140,6 +142,7 @@ class Statement:
     value: str | None = None
     local: bool = False
     tag: str = ""
+    catalog: bool = False
 
 
 def statements(text: str) -> list[Statement]:
@@ -182,7 +185,7 @@ def _sorted(text: str) -> Statement:
     found = _WORD.match(bare)
     word = found.group().lower() if found else ""
     if bare.startswith("("):
-        return Statement("select", text)
+        return Statement("select", text, catalog=_is_of_catalog(text))
     if word == "set":
         return _set(bare)
     if word in ("show", "reset"):
@@ -202,7 +205,8 @@ def _sorted(text: str) -> Statement:
     if word in _NAMED:
         return _named(word, bare)
     if word == "copy" and (copied := COPY.match(bare)) is not None:
-        return Statement("copy", copied["query"], value=copied["options"] or copied["words"], tag="COPY")
+        how, query = copied["options"] or copied["words"], copied["query"]
+        return Statement("copy", query, value=how, tag="COPY", catalog=_is_of_catalog(query))
     if word not in _KINDS:
         raise statement(word or bare[:20])
     kind: Kind = "back" if _BACK_TO.match(bare) else _KINDS[word]
@@ -210,7 +214,15 @@ def _sorted(text: str) -> Statement:
         return _point(kind, word, bare)
     if word in _WHOLE:
         return _whole(kind, word, bare)
-    return Statement(kind, bare if kind == "explain" else text, tag=_tag(word, bare))
+    if kind == "explain":
+        return Statement(kind, bare, tag=_tag(word, bare))
+    return Statement(kind, text, tag=_tag(word, bare), catalog=_is_of_catalog(text))
+
+
+def _is_of_catalog(text: str) -> bool:
+    """Whether a query is for the catalog; what cannot be read is for the session, which says why."""
+    tree = tree_of(text)
+    return tree is not None and about_catalog(tree)
 
 
 def _named(word: str, bare: str) -> Statement:
@@ -224,9 +236,9 @@ def _named(word: str, bare: str) -> Statement:
     every = word == "close" and name.lower() == "all"
     kind: Kind = word  # type: ignore[assignment]
     tag = _DONE.get(word, word.upper()) + ("" if not every else " ALL")
-    return Statement(
-        kind, parts.get("text") or "", name="" if every else name, value=parts.get("value") or "", tag=tag
-    )
+    text, value = parts.get("text") or "", parts.get("value") or ""
+    catalog = kind == "declare" and _is_of_catalog(text)
+    return Statement(kind, text, name="" if every else name, value=value, tag=tag, catalog=catalog)
 
 
 def _whole(kind: Kind, word: str, bare: str) -> Statement:
