@@ -38,6 +38,7 @@ _SETTINGS: dict[str, Any] = {
     "memory_limit": "256MB",
     "temp_directory": "",
     "threads": 1,
+    "integer_division": True,  # of whole numbers alone, as in PostgreSQL
 }
 _LOCK = ("SET GLOBAL TimeZone = 'UTC'", "SET enable_external_access = false", "SET lock_configuration = true")
 _MOST, _MOST_BYTES, _MOST_COLUMNS = 100_000, 1 << 24, 1_664
@@ -51,7 +52,7 @@ _TOO_MUCH = {
 _DUCKDB = {
     "BOOLEAN": 16, "BLOB": 17, "TINYINT": 21, "SMALLINT": 21, "INTEGER": 23, "UTINYINT": 21, "USMALLINT": 23,
     "BIGINT": 20, "UINTEGER": 26, "UBIGINT": 1700, "HUGEINT": 1700, "FLOAT": 700, "DOUBLE": 701, "DATE": 1082,
-    "TIME": 1083, "TIMESTAMP": 1114, "VARCHAR": 25,
+    "TIME": 1083, "TIMESTAMP": 1114, "TIMESTAMP WITH TIME ZONE": 1184, "VARCHAR": 25,
 }  # fmt: skip
 
 

@@ -75,8 +75,8 @@ _PLAIN: Mapping[str, str] = {
     "pg_is_other_temp_schema(a)": "false",
     "pg_my_temp_schema()": "0",
     "pg_backend_pid()": "0",
-    "pg_postmaster_start_time()": "TIMESTAMP '2000-01-01'",
-    "pg_conf_load_time()": "TIMESTAMP '2000-01-01'",
+    "pg_postmaster_start_time()": "TIMESTAMPTZ '2000-01-01 00:00:00+00'",
+    "pg_conf_load_time()": "TIMESTAMPTZ '2000-01-01 00:00:00+00'",
     "pg_advisory_unlock_all()": "NULL::VARCHAR",
     "pg_stat_get_numscans(a)": "0::BIGINT",
     "pg_column_is_updatable(a, b, c)": "false",
@@ -132,6 +132,9 @@ _PLAIN: Mapping[str, str] = {
     "_pg_truetypmod(a, b)": "NULL::INTEGER",
     "oidvectortypes(a)": "''",
     "array_ndims(a)": "1",
+    "nonzero(a)": (
+        "list_transform([a], lambda x: CASE WHEN x = 0 THEN error('Division by zero') ELSE x END)[1]"
+    ),
     "array_position2(a, b)": "list_position(a, b)",
     "array_to_string(a, b)": "list_aggregate(a::VARCHAR[], 'string_agg', b)",
     "format_type(a, b)": f"(SELECT format FROM {HOME}.sfumato_types zz WHERE zz.oid = a)",
@@ -192,7 +195,8 @@ PARSED = frozenset(
 
 CLOCKS: Mapping[str, str] = {
     "current_date": "DATE",
-    **dict.fromkeys(("current_timestamp", "localtimestamp", "now"), "TIMESTAMP"),
-    **dict.fromkeys(("clock_timestamp", "statement_timestamp", "transaction_timestamp"), "TIMESTAMP"),
+    "localtimestamp": "TIMESTAMP",
+    **dict.fromkeys(("current_timestamp", "now", "clock_timestamp"), "TIMESTAMPTZ"),
+    **dict.fromkeys(("statement_timestamp", "transaction_timestamp"), "TIMESTAMPTZ"),
 }
 """Functions that tell the time, and the type of DuckDB in which they do."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -82,6 +83,54 @@ def _size(value: Any, most: int) -> int:
     return max(_LEAST, len(value)) if isinstance(value, str | bytes) else _LEAST
 
 
+_ZONED = "TIMESTAMP WITH TIME ZONE"
+_MOMENTS = frozenset({"DATE", "TIMESTAMP", _ZONED})
+
+
+def _finite(text: str, kinds: list[str]) -> str:
+    """The same query with moments that Python has: without zones, and none of them infinite.
+
+    Python gives the last day that it has for an infinite one, and moments with a zone only if it has pytz.
+    """
+    columns = []
+    for place, kind in enumerate(kinds):
+        value = f"timezone('UTC', c{place})" if kind == _ZONED else f"c{place}"
+        if kind in _MOMENTS:
+            value = f"CASE WHEN isinf(c{place}) THEN error('A moment is infinite.') ELSE {value} END"
+        columns.append(value)
+    names = ", ".join(f"c{place}" for place in range(len(kinds)))
+    return f"SELECT {', '.join(columns)} FROM ({text}) AS t({names})"
+
+
+def _in_utc(value: Any, zoned: bool) -> Any:
+    if zoned and isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=datetime.UTC)
+    return value
+
+
+def _state(kind: str, said: str) -> str:
+    """PostgreSQL's code of an error of DuckDB."""
+    match kind:
+        case "CatalogException":
+            return "42P01"
+        case "BinderException":
+            return "42883" if "No function matches" in said else "42703"
+        case "OutOfRangeException":
+            return "22003"
+        case "ConversionException":
+            return next((state for words, state in _CONVERSIONS if re.search(words, said)), "22P02")
+        case "InvalidInputException" if "Division by zero" in said:
+            return "22012"
+    return "0A000"
+
+
+_CONVERSIONS = (
+    (r"out of range for the destination|string '\s*[-+]?\d+\s*' to U?INT", "22003"),
+    (r"field value out of range", "22008"),
+    (r"field format|Unimplemented type for cast .* -> (?:DATE|TIME)", "22007"),
+)
+
+
 class _Asked:
     """Answers queries, one after the other."""
 
@@ -107,9 +156,7 @@ class _Asked:
         except self._duckdb.InterruptException:
             yield REFUSED, "57014", ""
         except self._duckdb.Error as error:
-            state = "42P01" if isinstance(error, self._duckdb.CatalogException) else "0A000"
-            state = "42703" if isinstance(error, self._duckdb.BinderException) else state
-            yield REFUSED, state, str(error).split("\n")[0][:200]
+            yield REFUSED, _state(type(error).__name__, str(error)), str(error).split("\n")[0][:200]
         except _Large as error:
             yield REFUSED, error.args[0], ""
         except Exception:  # a value that Python has not, such as an interval of a billion days
@@ -122,13 +169,19 @@ class _Asked:
         alarm.start()
         try:
             cursor.execute(text)
-            described = cursor.description or []
+            described = [(column[0], str(column[1])) for column in cursor.description or []]
             if len(described) > self._columns:
                 raise _Large("54011")
-            yield FIELDS, [(column[0], str(column[1])) for column in described]
+            kinds = [kind for _, kind in described]
+            if not _MOMENTS.isdisjoint(kinds):
+                cursor.execute(_finite(text, kinds))
+            yield FIELDS, described
+            zoned = [kind == _ZONED for kind in kinds]
             count = size = 0
             while page := cursor.fetchmany(self._page):
                 rows = [tuple(map(_plain, row)) for row in page]
+                if any(zoned):
+                    rows = [tuple(map(_in_utc, row, zoned)) for row in rows]
                 count += len(rows)
                 size += sum(_size(row, self._most) for row in rows)
                 if count > self._most or size > self._bytes:

@@ -38,12 +38,20 @@ _NUMBERS = frozenset({"oid", "xid", "regoper", "cid"})
 _TEXTS = frozenset(
     {"name", "char", '"char"', "information_schema.sql_identifier", "cstring", "bpchar", "json", "aclitem"}
 )
+_WHOLE, _HOURS = (r"\A\s*[-+]?\d+\s*\Z", "22P02"), (r"\d:|\A\s*\d+\s*\Z|\Anow\Z", "22007")
+_STRICT: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("int", "integer", "bigint", "smallint", "int2", "int4", "int8"), _WHOLE),
+    **dict.fromkeys(("time", "time without time zone"), _HOURS),
+}
+"""What a text must look like to be a value of a type, where DuckDB takes more; and the code otherwise."""
 _SCHEMAS = ("", "pg_catalog", "information_schema")
 _HIDDEN = frozenset({"tableoid", "xmin", "ctid"})
 _NOTHING = frozenset({"json_build_object", "row_to_json", "to_json", "jsonobject", "json_object"})
 _MACROS = {name.partition("(")[0]: name for name in MACROS}
 _PERSONAL = {"pg_roles": "rolname", "pg_user": "usename"}
 _SETTINGS = frozenset({"pg_settings", "pg_show_all_settings"})
+
+_WRITTEN = "sfumato_written"  # where a function has its name as it was written, for the name of a column
 
 Change = Callable[[exp.Expr], None]
 
@@ -72,7 +80,15 @@ class Asker:
 def tree_of(text: str) -> exp.Expr | None:
     """The tree of one query in PostgreSQL's SQL; None if it is none."""
     tree = parsed(text)
-    return tree if isinstance(tree, exp.Query | exp.Values) else None
+    if not isinstance(tree, exp.Query | exp.Values):
+        return None
+    written = _PREFIX.sub(_without, text)
+    for select in tree.find_all(exp.Select):
+        for column in select.expressions:
+            for call in column.find_all(exp.Func):
+                if (begin := call.meta.get("start")) is not None:
+                    call.meta[_WRITTEN] = written[begin : call.meta["end"] + 1].strip('"').lower()
+    return tree
 
 
 def parsed(text: str) -> exp.Expr | None:
@@ -189,7 +205,8 @@ def _named(column: exp.Expr) -> exp.Expr:
     inner = column
     while isinstance(inner, exp.Cast | exp.Paren | exp.Dot | exp.Collate | exp.Bracket):
         inner = inner.expression if isinstance(inner, exp.Dot) else inner.this
-    name = inner.name if isinstance(inner, exp.Column | exp.Identifier) else _name(inner)
+    name = inner.name if isinstance(inner, exp.Column | exp.Identifier) else ""
+    name = name or inner.meta.get(_WRITTEN) or _name(inner)
     if not name and isinstance(column, exp.Cast):
         name = _type(column)
     return exp.alias_(column, _SHOWN.get(name, name) or "?column?", quoted=True)
@@ -260,6 +277,8 @@ def _replaced(node: exp.Table, column: str, value: exp.Expr) -> None:
 def _operators(node: exp.Expr) -> None:
     if isinstance(node, exp.Collate):
         node.replace(node.this)
+    elif isinstance(node, exp.Mod):  # of which DuckDB has a value for 1.5 % 0
+        node.set("expression", exp.Anonymous(this="nonzero", expressions=[node.expression]))
     elif isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
         listed = node.expression.this.unnest()
         query = listed.expressions[0] if isinstance(listed, exp.Array) and listed.expressions else None
@@ -332,7 +351,8 @@ def _calls(asker: Asker) -> Change:
         elif name in _NOTHING:
             node.replace(exp.null())
         elif name in CLOCKS:
-            node.replace(exp.cast(_text(now.isoformat(sep=" ")), CLOCKS[name]))
+            zone = "+00" * (CLOCKS[name] == "TIMESTAMPTZ")
+            node.replace(exp.cast(_text(now.isoformat(sep=" ") + zone), CLOCKS[name]))
         elif name == "current_schemas":
             both = [_text("pg_catalog")] * node.sql().upper().endswith("TRUE)")
             node.replace(exp.array(*both, _text("public")))
@@ -365,6 +385,10 @@ def _casts(node: exp.Expr) -> None:
     to = _type(node)
     listed, to = to.endswith("[]"), to.removesuffix("[]")
     kind = "UINTEGER" if to in _NUMBERS else "TEXT" if to in _TEXTS else ""
+    if _is_text(node.this) and to in _STRICT and not listed:
+        pattern, state = _STRICT[to]
+        if not re.search(pattern, node.this.name):
+            raise WireError(state, f"This is no value of the type {to}: {node.this.name[:60]!r}.")
     if to in NAMED and not listed:
         called = f"{to}_name" if _is_shown(node) else f"to_{to}"
         node.replace(exp.Anonymous(this=called, expressions=[node.this]))

@@ -137,7 +137,8 @@ def _written(value: Any) -> str:
         case float():
             return _number(value)
         case datetime.datetime():
-            return value.isoformat(sep=" ")
+            text = value.isoformat(sep=" ")
+            return text.removesuffix(":00") if value.tzinfo is not None else text
         case datetime.date() | datetime.time():
             return value.isoformat()
         case bytes():
