@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from typing import Any
 
@@ -126,6 +127,20 @@ def test_values_are_those_of_postgresql_or_there_is_an_error(open_front: Front, 
 def test_errors_have_postgresql_s_codes(open_front: Front, asked: str, state: str) -> None:
     ((kind, said),) = ours(open_front, [asked])
     assert (kind == "E", said if kind == "E" else "") == (bool(state), state)
+
+
+def test_moments_have_their_zone_and_nothing_is_said_about_them(
+    open_front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        asked = ["now()", "localtimestamp", "extract(epoch from now()) > 0", "now() = current_timestamp"]
+        (_, now), (_, local), *others = ours(open_front, asked)
+    assert not caplog.records
+    assert [one for _, one in others] == ["t", "t"]
+    assert now is not None
+    assert local is not None
+    assert now.endswith("+00")
+    assert "+" not in local
 
 
 def test_columns_have_the_names_of_functions_as_they_are_written(open_front: Front) -> None:

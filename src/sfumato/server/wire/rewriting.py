@@ -150,7 +150,8 @@ def rewritten(tree: exp.Expr, asker: Asker, values: Sequence[Any] = ()) -> str:
         for node in list(root.walk()):
             change(node)
     _check_functions(root)
-    return str(root.this.sql(dialect="duckdb"))
+    with quiet():
+        return str(root.this.sql(dialect="duckdb"))
 
 
 def settings_in(tree: exp.Expr, values: Sequence[Any] = ()) -> list[tuple[str, str | None, bool]]:
