@@ -82,7 +82,7 @@ ARGUMENTS = {
 }  # fmt: skip
 OF_CLIENTS = {
     "clients": [(None, "must be a sequence"), (4, "must be a sequence"), ({}, "must be a sequence"),
-                ("abc", "must be a sequence"), ([], "There are no clients")],
+                ("abc", "must be a sequence")],
     "model": [("x", "must be a torch.nn.Module"), (nn.Linear(4, 2), "fails on inputs like those")],
     "example": [(None, "one made-up record"), ((X[0],), "one made-up record"),
                 ((torch.zeros(9), Y[0]), "float32 of 9 a record")],

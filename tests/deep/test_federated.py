@@ -1,6 +1,5 @@
 """Clients that train on their own: what one of them moves, what it costs, and that it learns."""
 
-import contextlib
 import math
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from torch import nn
 
 import sfumato as sf
-from deep import made, torch
+from deep import keeping, made, torch
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.learn.torch import clients, cross_entropy, federated
 from sfumato.learn.torch.clients import Rounds
@@ -105,9 +104,15 @@ def test_a_client_that_cannot_be_trained_on_counts_for_nothing(bad):
     assert torch.isfinite(_given([BAD[bad]])).all()
 
 
-def test_no_clients_are_refused():
-    with pytest.raises(InvalidParameter, match="There are no clients"):
-        _run([])
+def test_nobody_is_told_that_there_are_no_clients():
+    noise = []
+    for held in ([], _clients(1)):
+        run = _run(held)
+        run.fit()
+        assert run.taken == 3
+        noise.append(run._descent.optimizer.given.std())
+    assert 0.5 < noise[0] / noise[1] < 2
+    assert not _given([]).any()
 
 
 class _Lazy:
@@ -158,7 +163,7 @@ class _Keeping(nn.Module):
 def _others_move(monkeypatch=None):
     """How far a client whose own change is nothing moves what others change."""
     if monkeypatch is not None:
-        monkeypatch.setattr(clients, "forgetting", lambda _: contextlib.nullcontext())
+        monkeypatch.setattr(clients, "forgetting", keeping)
     found, own = [], _clients(2)
     for size in (0.0, 100.0):
         torch.manual_seed(0)

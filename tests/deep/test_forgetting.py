@@ -1,13 +1,12 @@
 """What a pass would leave in a model without noise, and models that change while a run goes on."""
 
-import contextlib
 
 import numpy as np
 import pytest
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from deep import made, torch
+from deep import keeping, made, torch
 from sfumato.errors import BudgetExceeded, InvalidParameter
 from sfumato.learn.torch import faults, private
 
@@ -68,7 +67,7 @@ def test_nothing_of_a_record_stays_in_a_layer():
 
 
 def test_otherwise_all_of_it_would(monkeypatch):
-    monkeypatch.setattr(faults, "forgetting", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(faults, "forgetting", keeping)
     assert len(_left()) == 10
 
 
@@ -187,7 +186,7 @@ def _second_pass(first):
 
 def test_what_is_kept_of_one_pass_is_not_for_the_next(monkeypatch):
     assert torch.equal(_second_pass(0.0), _second_pass(50.0))
-    monkeypatch.setattr(faults, "forgetting", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(faults, "forgetting", keeping)
     assert not torch.equal(_second_pass(0.0), _second_pass(50.0))
 
 

@@ -1,6 +1,5 @@
 """What layers keep in attributes, at every depth: it is put back after each pass, or the model is refused."""
 
-import contextlib
 import io
 import random
 import types
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-from deep import torch
+from deep import keeping, torch
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch import faults, private
 from sfumato.learn.torch.kept import Kept
@@ -153,7 +152,7 @@ def test_what_a_layer_keeps_is_put_back(kind, monkeypatch):
     assert model.kept is same
     assert _shown(model.kept) == before
     with monkeypatch.context() as patch:
-        patch.setattr(faults, "forgetting", lambda _: contextlib.nullcontext())
+        patch.setattr(faults, "forgetting", keeping)
         kept = Kept(model)
         run.step()
         assert _shown(model.kept) != before, "otherwise it would stay"
@@ -230,5 +229,5 @@ def _moved(kind):
 @pytest.mark.parametrize("kind", ["array", "listed", "buffer", "seen"])
 def test_a_record_on_which_passes_fail_moves_no_other(kind, monkeypatch):
     assert _moved(kind) == 0
-    monkeypatch.setattr(faults, "forgetting", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(faults, "forgetting", keeping)
     assert _moved(kind) > 2, "otherwise the next try would find what the last one left"

@@ -70,7 +70,9 @@ def test_a_pass_holds_no_more_records_than_it_may():
         model, torch.optim.SGD(model.parameters(), 0.1), (given, target), objective=objective, epsilon=1,
         delta=1e-5, size=60, batch=30, steps=3, physical=7,
     )  # fmt: skip
-    model[0].register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
+    engine = run._descent.engine
+    sums = engine.sums
+    engine.sums = lambda given, *more: [seen.append(len(given)), sums(given, *more)][1]  # a hook would forget
     run.fit()
     assert set(seen) == {7}
     assert len(seen) > 6

@@ -1,6 +1,5 @@
 """Private runs: what they cost, what they read when, and what is left of them after a crash."""
 
-import contextlib
 import math
 import warnings
 from fractions import Fraction
@@ -10,7 +9,7 @@ import pytest
 from torch import nn
 
 import sfumato as sf
-from deep import made, objective, torch
+from deep import keeping, made, objective, torch
 from sfumato.accounting import noise_multiplier
 from sfumato.errors import BudgetExceeded, InvalidParameter, LedgerMismatch
 from sfumato.learn.torch import descent, faults, law
@@ -205,7 +204,7 @@ class _Keeping(nn.Module):
 
 def _kept(monkeypatch=None):
     if monkeypatch is not None:
-        monkeypatch.setattr(faults, "forgetting", lambda _: contextlib.nullcontext())
+        monkeypatch.setattr(faults, "forgetting", keeping)
     model, (_, given, target) = _Keeping(), made("dense", 200, torch.float32)
     run = private(
         model,

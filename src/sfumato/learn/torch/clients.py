@@ -19,6 +19,7 @@ from sfumato.learn.torch.checking import as_rate, check_example, check_kinds
 from sfumato.learn.torch.coins import Coins
 from sfumato.learn.torch.descent import Descent
 from sfumato.learn.torch.forgetting import check_model, forgetting
+from sfumato.learn.torch.kept import Kept
 from sfumato.learn.torch.law import missing
 from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.paying import Payer
@@ -28,6 +29,7 @@ from sfumato.learn.torch.rehearsing import readable
 from sfumato.learn.torch.runs import Private
 from sfumato.learn.torch.sampling import Poisson
 from sfumato.learn.torch.surveying import made_up
+from sfumato.learn.torch.weights import Weights
 from sfumato.ledger import Counter
 from sfumato.numeric.exact import Rational, as_integer, positive, probability, show
 
@@ -136,11 +138,7 @@ class Clients(Records):
             raise InvalidParameter(
                 "clients must be a sequence: one pair (inputs, targets) of tensors for each, by number."
             )
-        if not len(clients):
-            raise InvalidParameter(
-                "There are no clients: give one pair (inputs, targets) of tensors for each of them."
-            )
-        self.clients = clients  # none is read before a round draws it
+        self.clients = clients  # none is read before a round draws it, nor is it asked how many there are
         self.example = tuple(torch.zeros_like(side) for side in example)
 
     def __len__(self) -> int:
@@ -176,20 +174,19 @@ class Rounds(Descent):
 
     def train(self, objective: Objective, steps: int, rate: float) -> None:
         """Says how clients train."""
-        self._how = objective, steps, rate
+        self._how, self.weights = (objective, steps, rate), Weights(self.model, objective)
 
     def sums(self, drawn: NDArray[np.int64]) -> list[Tensor]:
         """The sum of the changes of all clients that were drawn, in whole steps of the grid."""
         assert isinstance(self.records, Clients)
-        values = self._values()
+        values, known = self._values(), self.built.taken()
         total = torch.zeros(self.numbers, dtype=torch.int64, device=self.engine.device)
         with Coins(self.engine.device) as coins:
             for client in drawn.tolist():
                 coins.anew()
                 records = self.records.of(client, self.engine.device)
                 if records is not None:
-                    with forgetting(self.model):  # what layers keep of one client is not for the next
-                        total += self._cut(self._changed(values, *records))
+                    total += self._cut(self._changed(values, records, known))
         parts = total.split([value.numel() for value in values.values()])
         return [part.view(value.shape) for part, value in zip(parts, values.values(), strict=True)]
 
@@ -197,7 +194,7 @@ class Rounds(Descent):
         """Trains on a made-up client: what fails there would fail for all of them."""
         device, example = self.engine.device, self.records.example
         given, target = (each.to(device) for each in made_up(example, 2))
-        with readable(self.model, example, self._how[0]), Coins(device), forgetting(self.model):
+        with readable(self.model, example, self._how[0]), Coins(device), forgetting(self.model, self._how[0]):
             self._trained(self._values(), given, target)
 
     def _try(self) -> None:
@@ -207,10 +204,13 @@ class Rounds(Descent):
     def _values(self) -> dict[str, Tensor]:
         return {name: each.detach() for name, each in self.model.named_parameters() if each.requires_grad}
 
-    def _changed(self, values: dict[str, Tensor], given: Tensor, target: Tensor) -> Tensor:
+    def _changed(
+        self, values: dict[str, Tensor], records: tuple[Tensor, Tensor], known: Kept | None
+    ) -> Tensor:
         """What a client took off each weight, as one vector."""
-        try:
-            own = self._trained(values, given, target)
+        try:  # what layers keep of one client is not for the next
+            with forgetting(self.model, self._how[0], known) as kept, self.weights.taken_back(kept.weights):
+                own = self._trained(values, *records)
         except Exception:  # no row decides an error; a model that cannot be trained was refused before
             own = values
         return torch.cat([(values[name].double() - own[name].double()).flatten() for name in values])

@@ -156,6 +156,7 @@ class Once:
 
     def __init__(self, engine: Engine, coins: Coins) -> None:
         self._engine, self._coins, self._tossed = engine, coins, False
+        self.compiled = getattr(engine, "compiled", False)
 
     def sums(self, given: Tensor, target: Tensor, mask: Tensor) -> list[Tensor]:
         """What the engine gives."""

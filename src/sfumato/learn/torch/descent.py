@@ -15,7 +15,7 @@ from sfumato.learn.torch.adam import CorrectedAdam
 from sfumato.learn.torch.clipping import Bound
 from sfumato.learn.torch.coins import Coins, Once
 from sfumato.learn.torch.engine import Engine, Grid
-from sfumato.learn.torch.faults import summed
+from sfumato.learn.torch.faults import bare, quiet, summed
 from sfumato.learn.torch.forgetting import Built, check_optimizer
 from sfumato.learn.torch.law import SIGMA
 from sfumato.learn.torch.noise import Noise
@@ -93,7 +93,7 @@ class Descent:
                 "has besides would stand still, and those that it lacks would be paid for."
             )
         self.model, self.optimizer, self.records, self.sampler = model, optimizer, records, sampler
-        self.batch, self.physical = batch, physical
+        self.batch, self.physical, self.objective = batch, physical, objective
         self.numbers = sum(each.numel() for each in held)
         device = next(model.parameters()).device
         self.adaptive = None if quantile is None else Adaptive(quantile, sigma, batch, device)
@@ -128,28 +128,34 @@ class Descent:
         if processes is not None and not processes.first:
             self.noise = Silent(self.engine.device)
         self._tried = set[tuple[bool | str, ...] | None]()
-        self.built = Built(model, self.look)
+        self.built = Built(model, self.look, self.objective)
         if compiled:  # for minutes: in the first step, for the modes that the model has then
             self._survey()
         else:
             self.built.check()
 
-    def look(self) -> None:
+    def look(self, anew: bool = False) -> None:
         """Finds out, on made-up records, whether steps can be run in the modes that the model is in.
+
+        Args:
+            anew: Whether what was found in these modes before does not hold any more.
 
         Raises:
             InvalidParameter: if they cannot.
         """
+        if anew:
+            self.engine.recorder.forget()
+            self._tried.clear()
         self._survey()
         modes = self.engine.recorder.modes
         if modes not in self._tried:
-            with said(), unmoved(self.model):
+            with said(), unmoved(self.model, self.objective):
                 self._try()
             self._tried.add(modes)
 
     def _survey(self) -> None:
         with said():
-            self.engine.recorder.survey(self._example(), self.engine.objective)
+            self.engine.recorder.survey(self._example(), self.engine.objective, self.objective)
 
     def _example(self) -> tuple[Tensor, Tensor]:
         given, target = (each.to(self.engine.device) for each in self.records.example)
@@ -165,25 +171,41 @@ class Descent:
         self.engine.sums(given, target, torch.ones(self.physical, device=self.engine.device))
 
     def step(self) -> None:
-        """One step; nothing of it is shown but the model."""
+        """One step; nothing of it is shown but the model.
+
+        Privacy:
+            Claim: while the optimizer's code runs, and in an error of a step, no frame holds anything of
+            records that has no noise. Proof: sums and draws are in the frames of `_learn` and of what it
+            calls, which have ended; an error goes on without the frames it came through (`faults.bare`).
+        """
+        try:
+            self._learn()
+        except BaseException as error:
+            raise bare(error)  # noqa: B904
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def _learn(self) -> None:
+        """Gives the parameters their private gradients."""
         numbers = self.numbers + (self.adaptive is not None)
-        drawn, noise = self.sampler.draw(len(self.records)), self.noise.draw(numbers)
-        sums = self.sums(drawn)
+        with quiet():
+            drawn, noise = self.sampler.draw(len(self.records)), self.noise.draw(numbers)
+            sums = self.sums(drawn)
+        self.built.settle()
         if isinstance(self.optimizer, CorrectedAdam):
             self.optimizer.hear((self.sigma * self.clip / self.batch) ** 2)
         with torch.no_grad():
             self._set(sums, noise.values())
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
 
     def sums(self, drawn: NDArray[np.int64]) -> list[Tensor]:
         """The sums over all records that were drawn, in whole steps of the grid, pass by pass."""
         sums: list[Tensor] | None = None
+        known = self.built.taken()
         passes = -(-max(len(drawn), 1) // self.physical)
         with Coins(self.engine.device) as coins:
             for batch in self.records.batches(drawn, self.physical, self.engine.device):
                 once = cast("Engine", Once(self.engine, coins))
-                found = summed(once, batch, self.records.example, self.model)
+                found = summed(once, batch, self.records.example, self.model, self.objective, known)
                 if passes > 1:
                     found = [each.to(torch.int64) for each in found]
                 sums = found if sums is None else torch._foreach_add(sums, found)

@@ -15,6 +15,7 @@ from sfumato.learn.torch.forms import Form
 from sfumato.learn.torch.precision import precision_of
 from sfumato.learn.torch.quantile import below
 from sfumato.learn.torch.recording import Objective, Recorder
+from sfumato.learn.torch.weights import check_traced
 
 __all__ = ["Engine", "Grid"]
 
@@ -124,7 +125,9 @@ class Engine:
         return run
 
     def _compiled(self, given: Tensor, target: Tensor, mask: Tensor) -> Callable[..., list[Tensor]]:
-        traced = make_fx(self.functional())(self.values(), given, target, mask)
+        values = self.values()
+        traced = make_fx(self.functional())(values, given, target, mask)
+        check_traced(traced, len(values))
         quick: Callable[..., list[Tensor]] = torch.compile(traced, dynamic=False, options=_OPTIONS)
         return self._captured(quick, given, target, mask) if self.device.type == "cuda" else quick
 

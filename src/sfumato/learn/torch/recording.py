@@ -101,12 +101,22 @@ class Recorder:
         for handle in self._handles:
             handle.remove()
 
-    def survey(self, example: tuple[Tensor, Tensor], objective: Objective) -> None:
+    def forget(self) -> None:
+        """Takes nothing that was found out before for granted."""
+        self._layouts.clear()
+        self._calm = None
+
+    def survey(self, example: tuple[Tensor, Tensor], objective: Objective, own: Any = None) -> None:
         """Finds out, on made-up records, what of a layer's input belongs to which record.
 
         A layer may be given a line for each record, the same for all, or several lines for each. Which it is
         shows in how its input grows with the number of records, and not in its shape at one number. In modes
         that were surveyed before nothing is done again.
+
+        Args:
+            example: What a record is like.
+            objective: A loss for each record.
+            own: The same as its user gave it, who may have let it keep something.
 
         Raises:
             InvalidParameter: if gradients differ from those of each record by itself, or the model keeps
@@ -117,7 +127,7 @@ class Recorder:
             for name, layer in self.model.named_modules():
                 refuse(layer, name)
             try:
-                with unmoved(self.model):
+                with unmoved(self.model, own):
                     self._layouts[modes] = self._surveyed(example, objective)
             finally:
                 self._layout = before
@@ -330,12 +340,8 @@ def refuse(layer: nn.Module, name: str) -> None:
         raise InvalidParameter(
             f"{_told(layer, name)} keeps statistics of records: track_running_stats=False."
         )
-    if isinstance(layer, nn.Embedding) and (
-        layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse
-    ):
-        raise InvalidParameter(
-            f"{_told(layer, name)} must have none of max_norm, scale_grad_by_freq and sparse."
-        )
+    if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
+        _refuse_table(layer, name)
     if getattr(layer, "gradient_checkpointing", False):
         raise InvalidParameter(
             f"{_told(layer, name)} computes parts of a pass again in its backward pass, where they cannot be "
@@ -345,6 +351,15 @@ def refuse(layer: nn.Module, name: str) -> None:
         raise InvalidParameter(
             f"{_told(layer, name)} has parameters of its own beside layers with dropout: put the parameters "
             "into a module of their own, or set the dropout to 0."
+        )
+
+
+def _refuse_table(layer: nn.Embedding | nn.EmbeddingBag, name: str) -> None:
+    """One that shortens its own lines by who asks for them, frozen or not, or weighs one by all that do."""
+    trained = layer.weight.requires_grad and (layer.scale_grad_by_freq or layer.sparse)
+    if layer.max_norm is not None or trained:
+        raise InvalidParameter(
+            f"{_told(layer, name)} must have none of max_norm, scale_grad_by_freq and sparse."
         )
 
 

@@ -53,7 +53,7 @@ def _why(model: nn.Module, example: tuple[Tensor, Tensor], objective: Any) -> st
     """What is wrong, by an ordinary pass over two made-up records."""
     first = next(model.parameters())
     given, target = (each.to(first.device) for each in made_up(example, 2))
-    with Coins(first.device), forgetting(model), torch.enable_grad():
+    with Coins(first.device), forgetting(model, objective), torch.enable_grad():
         try:
             out = model(given)
         except Exception as failed:

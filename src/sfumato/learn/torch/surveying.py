@@ -195,17 +195,18 @@ def _changed(value: Tensor, at: int) -> Tensor:
 
 
 @contextmanager
-def unmoved(model: nn.Module) -> Iterator[None]:
+def unmoved(model: nn.Module, objective: Any = None) -> Iterator[None]:
     """Refuses a model that changes in a pass what is not put back: what is kept that way has no noise.
 
     These are its own parameters, and what attributes hold that nobody can look into.
     """
-    before, kept = _sums(model), Kept(model)
+    both = nn.ModuleList(each for each in (model, objective) if isinstance(each, nn.Module))
+    before, kept = _sums(both), Kept(model, objective)
     printed = kept.printed()
     devices = {each.device for each in model.parameters() if each.device.type == "cuda"}
-    with torch.random.fork_rng(devices), forgetting(model):
+    with torch.random.fork_rng(devices), forgetting(model, objective):
         yield
-    if before != _sums(model):
+    if before != _sums(both):
         raise InvalidParameter(
             "The model changes its own parameters by what it is given, without noise: keep such values in "
             "buffers, which are put back after each step, or leave them out."
