@@ -241,7 +241,8 @@ def _check_names(columns: Mapping[str, Kind], shown: str) -> None:
     what = _KEPT.get(folded) or next(
         (use for start, use in starts.items() if folded.startswith(start)), "what statements compute"
     )
-    raise SourceUnusable(f'{shown}: the name "{name[:100]}" is kept for {what}; rename that column.')
+    said = folded if folded in _KEPT else name[:100]
+    raise SourceUnusable(f'{shown}: the name "{said}" is kept for {what}; rename that column.')
 
 
 def _value(column: Column | None, name: str, kind: Kind, located: Located, *, collated: bool) -> str:

@@ -20,21 +20,22 @@ STRANGERS = """
         UNION ALL
         SELECT i.inhrelid FROM parts JOIN pg_catalog.pg_inherits AS i ON i.inhparent = parts.oid
     ), computed AS (
-        SELECT 'pg_catalog.pg_class'::regclass AS class, x.indexrelid AS oid, 'index' AS sort,
-            c.relname AS name
+        SELECT 'pg_catalog.pg_class'::regclass AS class, x.indexrelid AS oid, 'index' AS sort
         FROM parts JOIN pg_catalog.pg_index AS x ON x.indrelid = parts.oid
-        JOIN pg_catalog.pg_class AS c ON c.oid = x.indexrelid
         WHERE x.indexprs IS NOT NULL OR x.indpred IS NOT NULL
         UNION ALL
-        SELECT 'pg_catalog.pg_statistic_ext'::regclass, s.oid, 'statistics', s.stxname
+        SELECT 'pg_catalog.pg_statistic_ext'::regclass, s.oid, 'statistics'
         FROM parts JOIN pg_catalog.pg_statistic_ext AS s ON s.stxrelid = parts.oid
         WHERE s.stxexprs IS NOT NULL
         UNION ALL
-        SELECT 'pg_catalog.pg_class'::regclass, p.partrelid, 'key', c.relname
+        SELECT 'pg_catalog.pg_class'::regclass, p.partrelid, 'key'
         FROM parts JOIN pg_catalog.pg_partitioned_table AS p ON p.partrelid = parts.oid
-        JOIN pg_catalog.pg_class AS c ON c.oid = p.partrelid
     )
-    SELECT f.sort, f.name::text FROM computed AS f
+    SELECT f.sort, COALESCE(
+        (SELECT c.relname FROM pg_catalog.pg_class AS c WHERE c.oid = f.oid AND f.sort <> 'statistics'),
+        (SELECT s.stxname FROM pg_catalog.pg_statistic_ext AS s WHERE s.oid = f.oid AND f.sort = 'statistics')
+    )::text
+    FROM computed AS f
     WHERE EXISTS (
         SELECT 1 FROM pg_catalog.pg_depend AS d
         WHERE d.classid = f.class AND d.objid = f.oid AND d.refobjid >= 16384 AND (
