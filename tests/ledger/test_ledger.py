@@ -160,7 +160,7 @@ def test_the_retrospective_figure_is_tighter_and_labelled(place):
         assert balance.retrospective < 4.5  # as of then
         assert ledger.balance("visits").retrospective > balance.retrospective
         shown = str(balance)
-        assert "(planned in advance, it would be epsilon " in shown
+        assert "(the same questions, fixed before the first was asked, would count as" in shown
         assert max(map(len, shown.splitlines())) <= 80
 
 

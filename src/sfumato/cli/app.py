@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -33,6 +34,10 @@ class _Root(Late):
         as_json = standalone_mode and "--json" in given
         if _foreign_number(given):
             tell("That is not a number.", "Write numbers in the digits 0 to 9.", "usage", as_json=as_json)
+            sys.exit(2)
+        if given[:1] == ["explain"] and any(re.fullmatch(r"-\.?\d.*", word) for word in given[1:2]):
+            # It would be taken for an option that there is not.
+            tell("That is no epsilon.", "epsilon is above 0: sfumato explain 1", "usage", as_json=as_json)
             sys.exit(2)
         try:
             ended = super().main(

@@ -47,6 +47,7 @@ def histogram(
     """
     edges = _bins(bins)
     terms, catalog = pricing.terms(), asker.catalog()
+    table, column = _apart(table, column, catalog)
     _answer(lambda rows: rows.histogram(column, edges), table, catalog, terms, writing, json_=json_)
 
 
@@ -64,6 +65,8 @@ def crosstab(
 ) -> None:
     """How many rows have each pair of values of two columns, with error bars."""
     terms, catalog = pricing.terms(), asker.catalog()
+    table, first = _apart(table, first, catalog)
+    table, second = _apart(table, second, catalog)
     _answer(lambda rows: rows.crosstab(first, second), table, catalog, terms, writing, json_=json_)
 
 
@@ -81,6 +84,21 @@ def _answer(
     answer_question(
         lambda session: make(session.table(name)), lambda: dataset, catalog, terms, writing, json_=json_
     )
+
+
+def _apart(table: str | None, column: str, catalog: Catalog) -> tuple[str | None, str]:
+    """A column that was written with its table, `people.city`, as both.
+
+    Raises:
+        InvalidParameter: if another table was named before.
+    """
+    tables = {known.name.lower(): known for known in catalog.tables}
+    named, dot, rest = column.partition(".")
+    if not dot or named.lower() not in tables or any(column in known.schema for known in tables.values()):
+        return table, column
+    if table is not None and table.lower() != named.lower():
+        raise InvalidParameter(f"{column[:60]!r} is of another table than {table[:60]!r}: name one table.")
+    return tables[named.lower()].name, rest
 
 
 def _table(name: str | None, catalog: Catalog) -> tuple[str, str]:

@@ -126,6 +126,7 @@ class PricingOptions:
             raise InvalidParameter(
                 "Give a price, --epsilon 0.5, or the error you want, --error n=50; not both."
             )
+        _check_slips(self.epsilon, self.error or [], self.confidence)
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -222,6 +223,26 @@ def text_of(sql: str | None) -> str:
     if not text.strip():
         raise InvalidParameter('The question is empty: sfumato query "SELECT COUNT(*) FROM …" --epsilon 0.1')
     return text
+
+
+def _check_slips(epsilon: str | None, errors: list[str], confidence: str) -> None:
+    """Refuse percents where numbers are meant, with what to write instead.
+
+    Raises:
+        InvalidParameter: if there are any.
+    """
+    if epsilon is not None and epsilon.strip().endswith("%"):
+        raise InvalidParameter("epsilon is a number, and no share of the budget: write --epsilon 0.1.")
+    if share := next((pair for pair in errors if pair.strip().endswith("%")), None):
+        name = share.rpartition("=")[0] or "n"
+        raise InvalidParameter(
+            f"An error is a number in the units of its column, and no share: write --error {name[:40]}=50."
+        )
+    number = confidence.strip().removesuffix("%").strip()
+    if re.fullmatch(r"[0-9]{1,2}(\.[0-9]+)?", number) and (float(number) > 1 or number != confidence.strip()):
+        raise InvalidParameter(
+            f"confidence is between 0 and 1: write --confidence {float(number) / 100:.6g}."
+        )
 
 
 def _wanted(pairs: list[str] | None) -> dict[str, str] | str | None:

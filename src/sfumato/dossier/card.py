@@ -192,7 +192,7 @@ class Card:
                 "protects": self.adjacency,
                 "spent": f"{spent} in {many(len(facts.paid), 'release')}{at}",
                 "of a budget of": f"{whole} ({facts.budget.accountant}){span}",
-                "in hindsight": f"epsilon {facts.hindsight:.4g}, had all been planned before",
+                "in hindsight": f"epsilon {facts.hindsight:.4g} in all, had they been fixed before the first",
                 "units": f"about {facts.size:,}" if facts.size else "not declared",
                 "ledger": f"{facts.entries:,} receipts, verified; head {facts.head[:16]}",
             }

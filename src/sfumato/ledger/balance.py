@@ -186,7 +186,10 @@ class Balance:
         if (self.entries or self.reads) and (self._found or self.entries + self.reads <= _FEW):
             hindsight = _up(self.retrospective)
             if hindsight < float(self.spent):
-                lines.append(f"  (planned in advance, it would be epsilon {amount(hindsight)})")
+                lines += [
+                    "  (the same questions, fixed before the first was asked, would count as",
+                    f"   epsilon {amount(hindsight)} in all)",
+                ]
         return "\n".join(lines)
 
 

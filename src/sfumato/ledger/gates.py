@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from operator import add
@@ -163,7 +164,24 @@ def exceeded(whose: str, budget: Budget | None, price: Totals, spent: Totals) ->
             if spent[1] < budget.limits[1]
             else "list the groups and take Laplace noise, which need no delta; the steward may raise it"
         )
+        if not budget.limits[1]:
+            fix = _without_delta(whose, budget)
     return BudgetExceeded(f"Not within {whose}: {parts}. Nothing was spent; {fix}.")
+
+
+_LIMIT = re.compile(r"the limit of '([^']*)'")
+
+
+def _without_delta(whose: str, budget: Budget) -> str:
+    """What to do where there is no delta at all: nothing that needs some can be asked for less of it."""
+    analyst = _LIMIT.match(whose)
+    if analyst is None:
+        return "this budget has no delta, and the steward may give it some; listed groups need none"
+    name = analyst[1] if re.fullmatch(r"[A-Za-z0-9_-]+", analyst[1]) else f'"{analyst[1]}"'
+    return (
+        f"{analyst[1]} has no delta. The steward can give some, as in {name} = {{ epsilon = "
+        f"{amount(budget.limits[0])}, delta = 1e-7 }}; or ask for listed groups, which need none"
+    )
 
 
 def parts_of(budget: Budget | None, price: Totals, spent: Totals) -> str:

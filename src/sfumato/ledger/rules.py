@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -249,18 +249,34 @@ def _limits_under(account: Account, budget: Budget) -> list[Change]:
 
 def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Where a declaration is another one than on record, in words: `visits.max_groups 3 on record, now 5`."""
-    places = list(_places(old, new))
-    more = f" and {len(places) - _FEW} more" if len(places) > _FEW else ""
-    return "; ".join(places[:_FEW]) + more
+    places = sorted(_places(old, new), key=lambda place: place[1] not in (_NEW, _GONE))
+    parts = [f"{where} {what}" for where, what in places]
+    # What was renamed is new and missing at once, which is said where nothing else is.
+    if sorted(what for _, what in places[:2]) == sorted((_NEW, _GONE)) and len(_parents(places[:2])) == 1:
+        parts[:2] = [f"{parts[0]}; {parts[1]}: was it renamed?"]
+    more = f" and {len(parts) - _FEW} more" if len(parts) > _FEW else ""
+    return "; ".join(parts[:_FEW]) + more
 
 
-def _places(old: Any, new: Any, where: tuple[str, ...] = ()) -> Iterator[str]:
+_NEW, _GONE = "is new", "is missing"
+
+
+def _parents(places: Sequence[tuple[str, str]]) -> set[str]:
+    return {where.rpartition(".")[0] for where, _ in places}
+
+
+def _places(old: Any, new: Any, where: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for name in sorted({*old, *new} - ({"version"} if not where else set())):
             yield from _places(old.get(name), new.get(name), (*where, str(name)))
     elif old != new:
         named = ".".join(part for part in where if part not in ("schema", "columns")) or "it"
-        yield f"{named} {_short(old)} on record, {_short(new)} now"
+        if old is None and isinstance(new, Mapping):
+            yield named, _NEW
+        elif new is None and isinstance(old, Mapping):
+            yield named, _GONE
+        else:
+            yield named, f"{_short(old)} on record, {_short(new)} now"
 
 
 def _short(value: Any) -> str:

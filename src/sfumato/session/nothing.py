@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sized
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING
@@ -11,8 +12,9 @@ from sfumato.mechanisms import AdaptiveSelection
 if TYPE_CHECKING:
     from sfumato.plan.prices.quoting import Quote
 
-__all__ = ["missing_groups", "why_nothing"]
+__all__ = ["few_groups", "missing_groups", "why_nothing"]
 
+_GROUPS = re.compile(r"in (?:each of )?at most ([0-9,]+) groups?\b")  # of a unit, in an estimand
 _THREE = Context(prec=3, rounding=ROUND_CEILING)
 
 
@@ -46,9 +48,26 @@ def missing_groups(quote: Quote, groups: Sized | None) -> tuple[str, ...]:
     return (f"Groups with {few} are left out: missing does not mean 0.",)
 
 
+def few_groups(quote: Quote) -> tuple[str, ...]:
+    """That groups lack units which are in others too, where the declared limit of groups cuts them.
+
+    Args:
+        quote: What was asked.
+    """
+    unit, owner = quote.measured.unit, quote.rows.owner
+    cut = [match for phrase in quote.estimands.values() if (match := _GROUPS.search(phrase))]
+    if not cut or owner is None or unit.max_groups != quote.rows.unit.max_groups:
+        return ()  # another limit than the declared one was chosen for this question, which says so
+    many = f"{unit.max_groups:,} group{'' if unit.max_groups == 1 else 's'}"
+    return (
+        f"Each {owner} counts in at most {many}: groups lack those that count in others. For more, the "
+        "steward sets max_groups in sfumato.toml (more noise).",
+    )
+
+
 def _too_few(quote: Quote) -> str:
     """That no group was above the threshold: of units, or of what they weigh where groups are found so."""
-    owner = f"units ({quote.rows.owner or 'row'})"
+    owner = f"units ({quote.rows.owner})" if quote.rows.owner else "rows"
     most = max(selection.threshold for selection in quote.selections)
     if any(isinstance(selection, AdaptiveSelection) for selection in quote.selections):
         weight = f"{_THREE.create_decimal(Decimal(most)):f}"

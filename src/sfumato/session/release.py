@@ -29,7 +29,7 @@ from sfumato.plan.questions.nodes import Key
 from sfumato.purchase import summed
 from sfumato.render import definitions, html_table, shown, text_table
 from sfumato.session.intervals import Intervals, Known, left_out
-from sfumato.session.nothing import missing_groups, why_nothing
+from sfumato.session.nothing import few_groups, missing_groups, why_nothing
 from sfumato.session.picture import draw
 from sfumato.session.shown import Shown
 
@@ -82,7 +82,9 @@ class Release(NotAList):
         signed: bool = False,
     ) -> None:
         self.quote, self.receipt, self.free, self.signed = quote, receipt, free, signed
-        self.bounds = tuple(dict.fromkeys((*bounds, *missing_groups(quote, answer.groups))))
+        self.bounds = tuple(
+            dict.fromkeys((*bounds, *few_groups(quote), *missing_groups(quote, answer.groups)))
+        )
         self.profile, self.groups, self.unread = profile, groups, unread
         self._own: Mapping[str, Fraction] = counted or {}
         self.first: Mapping[str, Fraction] = first or {}

@@ -11,6 +11,7 @@ from sfumato.errors import InvalidParameter, UnknownName
 
 __all__ = ["NotAList", "in_sql", "nearest", "no_column", "no_method", "unused"]
 
+_NEAR = 0.75  # `name` is no slip of `income`
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that mean something else where a column is meant.
 _RESERVED = """
@@ -60,7 +61,8 @@ def nearest(name: str, known: Collection[str], kind: str, *, listed: Collection[
         listed: Those of them that the list shows; all by default.
     """
     spelt = {other.lower(): other for other in known}
-    near = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name.lower(), list(spelt), n=1, cutoff=_NEAR)
+    near = near or [other for other in spelt if _is_slip(name.lower(), other)][:1]
     if near:
         return f"Did you mean {spelt[near[0]]}?"
     every = known if listed is None else listed
@@ -69,6 +71,12 @@ def nearest(name: str, known: Collection[str], kind: str, *, listed: Collection[
         return ""
     more = len(every) - len(first)
     return f"{kind}: {', '.join(first)}{f' and {more:,} more' if more else ''}."
+
+
+def _is_slip(name: str, other: str) -> bool:
+    """Whether a short word is another one but for a letter or two that changed places, or has a schema."""
+    one = len(name) == len(other) and sum(a != b for a, b in zip(name, other, strict=True)) == 1
+    return one or sorted(name) == sorted(other) or name.rpartition(".")[2] == other
 
 
 def no_method(owner: object, called: str, name: str, habits: Mapping[str, str]) -> AttributeError:
