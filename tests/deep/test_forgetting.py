@@ -1,6 +1,5 @@
 """What a pass would leave in a model without noise, and models that change while a run goes on."""
 
-
 import numpy as np
 import pytest
 from torch import nn
