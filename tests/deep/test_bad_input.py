@@ -191,3 +191,18 @@ def test_a_model_that_was_converted_or_moved_is_refused_and_nothing_is_paid(ledg
     model.float()
     run.fit()
     assert run.taken == 2
+
+
+def test_complex_weights_are_refused_with_what_to_do():
+    class Turns(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(5, 2, dtype=torch.complex64))
+
+        def forward(self, given):
+            return (given.to(torch.complex64) @ self.weight).abs()
+
+    model, data = Turns(), (torch.zeros(8, 5), torch.zeros(8, dtype=torch.int64))
+    settings = {"epsilon": 1, "delta": 1e-5, "size": 8, "batch": 8, "steps": 1}
+    with pytest.raises(InvalidParameter, match="view_as_real"):
+        private(model, torch.optim.SGD(model.parameters(), 0.1), data, **settings)

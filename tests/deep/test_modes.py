@@ -7,7 +7,7 @@ from torch import nn
 from deep import torch
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch import descent, private
-from sfumato.learn.torch.surveying import check_apart
+from sfumato.learn.torch.apart import check_apart
 
 RECORDS, WIDTH = 6, 5
 

@@ -47,19 +47,19 @@ def _step(name="image", kind=torch.float64, records=48, change=None, order=None,
     return run._descent.optimizer.given * 48, run
 
 
-@pytest.mark.parametrize("physical", [5, 16, 47])
+@pytest.mark.parametrize("physical", [1, 16, 32])
 def test_several_passes_give_the_sums_of_one(physical):
     whole, run = _step(physical=48)
-    parts, _ = _step(physical=physical)
-    passes = -(-48 // physical)
+    parts, other = _step(physical=physical)
+    passes = -(-48 // other._descent.physical)
     most = float((whole - parts).abs().max()) / run._descent.step_of_grid
     assert most <= (passes + 1) / 2 + 1e-3, "each pass is rounded to a step of the grid, and no more"
 
 
 def test_the_order_of_passes_changes_no_bit():
-    lines = np.arange(48).reshape(6, 8)
-    orders = (lines.ravel(), lines[[4, 2, 0, 5, 3, 1]].ravel())
-    found = [_step(kind=torch.float32, physical=8, order=order)[0] for order in orders]
+    lines = np.resize(np.arange(48), 128).reshape(4, 32)  # some of them twice: a pass has 32
+    orders = (lines.ravel(), lines[[2, 0, 3, 1]].ravel())
+    found = [_step(kind=torch.float32, physical=32, order=order)[0] for order in orders]
     assert torch.equal(*found)
 
 
@@ -74,8 +74,8 @@ def test_a_pass_holds_no_more_records_than_it_may():
     sums = engine.sums
     engine.sums = lambda given, *more: [seen.append(len(given)), sums(given, *more)][1]  # a hook would forget
     run.fit()
-    assert set(seen) == {7}
-    assert len(seen) > 6
+    assert set(seen) == {32}, "a multiple of 32 on a processor"
+    assert len(seen) >= 3
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
@@ -108,7 +108,7 @@ class _Sizes:
         return np.arange(self.sizes.pop(0))
 
 
-@pytest.mark.parametrize(("physical", "usual"), [(32, torch.int32), (8, torch.int64)])
+@pytest.mark.parametrize(("physical", "usual"), [(64, torch.int32), (32, torch.int64)])
 def test_draws_of_other_sizes_compile_nothing(physical, usual, monkeypatch):
     """A step that takes longer than others would show that its draw was larger, or smaller."""
     seen = set()
@@ -125,7 +125,7 @@ def test_draws_of_other_sizes_compile_nothing(physical, usual, monkeypatch):
     model, given, target = made("dense", 48, torch.float32)
     run = private(
         model, Watched(model.parameters(), 0.1), (given, target), objective=objective, epsilon=1, delta=1e-5,
-        size=48, batch=24, steps=4, physical=physical, compiled=True,
+        size=48, batch=40, steps=4, physical=physical, compiled=True,
     )  # fmt: skip
     run._descent.sampler = _Sizes(run._descent.sampler, [20, 7, 40, 12])
     run.fit()

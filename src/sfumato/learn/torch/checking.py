@@ -43,6 +43,12 @@ def check_kinds(model: Any, optimizer: Any, objective: Any) -> None:
             "The model is on the device 'meta' and has no values: call model.to_empty(device='cpu') and load "
             "or initialise its weights first."
         )
+    for name, each in model.named_parameters():
+        if each.is_complex() and each.requires_grad:
+            raise InvalidParameter(
+                f"The parameter {name!r} is complex, and noise would reach its real part alone: keep "
+                "torch.view_as_real of it as the parameter, and call torch.view_as_complex where it is used."
+            )
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise InvalidParameter(
             "optimizer must be one of PyTorch's, such as torch.optim.SGD(model.parameters(), lr=0.1), not "

@@ -79,7 +79,8 @@ def clipped(forms: Mapping[str, Form], mask: Tensor, bound: Bound, given: float,
     Privacy:
         Claim: for any records and any order of summation, taking one record in or out, and with it another
         one from a block to another, moves the sums together by at most `bound.clip` less `bound.grid` of it,
-        in L2.
+        in L2. Condition: the other record's gradient is the same to the last bit at both places, and so are
+        those of all that stay: a last bit can turn the sign of an absolute error (`places.check_places`).
         Proof: a record's own part is its factor c times the sum of its terms as they are stored, whose norm
         is at most √square; what products make of it is off by at most 2·c·given·turned, and c·(√square +
         2·given·turned) is at most `length`. The sums of blocks are off by at most n·added times the sizes of

@@ -19,6 +19,7 @@ from sfumato.learn.torch.faults import bare, quiet, summed
 from sfumato.learn.torch.forgetting import Built, check_optimizer
 from sfumato.learn.torch.law import SIGMA
 from sfumato.learn.torch.noise import Noise
+from sfumato.learn.torch.places import check_places
 from sfumato.learn.torch.processes import Processes, Silent
 from sfumato.learn.torch.quantile import Adaptive, Quantile
 from sfumato.learn.torch.recording import Objective
@@ -64,7 +65,9 @@ class Descent:
         `bound.grid` leaves 2√d. The noise is that of a rounded Gaussian (`law`), and a rounded Gaussian added
         to whole numbers is the rounding of their sum with a Gaussian. Where the clip follows a `quantile`,
         the step shows a noisy count as well, and `sigma` is what both cost together (`quantile.Adaptive`).
-        Sums are divided by the expected size of a batch, which is public.
+        Sums are divided by the expected size of a batch, which is public. Conditions: a pass gives each
+        record the same numbers to the last bit whatever the others are (`apart.check_apart`) and wherever in
+        it the record is (`places.check_places`); both are tried on made-up records before anything is paid.
     """
 
     def __init__(
@@ -169,6 +172,7 @@ class Descent:
             value[0].expand(*many, *value.shape[1:]).contiguous() for value in made_up(self._example(), 1)
         )
         self.engine.sums(given, target, torch.ones(self.physical, device=self.engine.device))
+        check_places(self.engine, self._example(), *many)
 
     def step(self) -> None:
         """One step; nothing of it is shown but the model.

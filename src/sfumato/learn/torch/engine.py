@@ -92,9 +92,27 @@ class Engine:
         """The gradients of each line of a batch."""
         return self.recorder.gradients(given, target, self.objective)
 
-    def _pass(self, given: Tensor, target: Tensor, mask: Tensor) -> list[Tensor]:
+    def measured(self, given: Tensor, target: Tensor) -> dict[str, Form]:
+        """The same in the type that layers compute in."""
         with torch.autocast(self.device.type, self.amp, enabled=self.amp is not None):
-            forms = self.forms(given, target)
+            return self.forms(given, target)
+
+    def losses(self, given: Tensor, target: Tensor) -> tuple[Tensor, Any]:
+        """The loss of each line of a batch, without gradients, and what the model gives."""
+        quick = torch.backends.mha.get_fastpath_enabled()
+        try:
+            torch.backends.mha.set_fastpath_enabled(False)  # a pass with gradients has none
+            with torch.no_grad(), torch.autocast(self.device.type, self.amp, enabled=self.amp is not None):
+                return self._lost(given, target)
+        finally:
+            torch.backends.mha.set_fastpath_enabled(quick)
+
+    def _lost(self, given: Tensor, target: Tensor) -> tuple[Tensor, Any]:
+        out = self.recorder.model(given)
+        return self.objective(out, target), out
+
+    def _pass(self, given: Tensor, target: Tensor, mask: Tensor) -> list[Tensor]:
+        forms = self.measured(given, target)
         precision = precision_of(self.amp or self.kind, self.device)
         with torch.no_grad():
             cut = clipped(forms, mask, self.bound, precision.given, precision.added)

@@ -12,6 +12,7 @@ from torch import nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from sfumato.errors import InvalidParameter, SfumatoError
+from sfumato.learn.torch.apart import check_apart
 from sfumato.learn.torch.attention import attend
 from sfumato.learn.torch.forgetting import forgetting, modes_of
 from sfumato.learn.torch.forms import Form
@@ -20,7 +21,7 @@ from sfumato.learn.torch.lines import Followed, Key, Layout
 from sfumato.learn.torch.precision import in_full, precision_of
 from sfumato.learn.torch.recurrent import recur, recur_once
 from sfumato.learn.torch.stacked import of_all_uses
-from sfumato.learn.torch.surveying import check_apart, compare, made_up, others, still, unmoved
+from sfumato.learn.torch.surveying import compare, made_up, others, still, unmoved
 from sfumato.learn.torch.tape import Gradients, Tape, finite
 from sfumato.learn.torch.unknown import Call, gradients_of_unknown
 
@@ -144,7 +145,7 @@ class Recorder:
             self._calm = calm
         self._layout = self._laid(example, self._calm)
         self._try(several)
-        check_apart(self.model, batch, partial(self._losses, objective))
+        check_apart(self.model, batch, partial(self._losses, objective), thorough=True)
         return self._layout
 
     def _laid(self, example: tuple[Tensor, Tensor], known: Layout | None = None) -> Layout:
@@ -190,6 +191,15 @@ class Recorder:
             return False
         return True
 
+    @contextmanager
+    def calm(self) -> Iterator[None]:
+        """As a model is looked at in which nothing is left to chance (`surveying.still`)."""
+        before, self._layout = self._layout, self._calm
+        try:
+            yield
+        finally:
+            self._layout = before
+
     def check_gradients(self, example: tuple[Tensor, Tensor], objective: Objective) -> None:
         """Refuses a model in whose present modes the gradient of a record hangs on another one.
 
@@ -204,9 +214,13 @@ class Recorder:
         return lambda place: [losses[torch.arange(len(losses), device=losses.device) != place]]
 
     def _learned(self, objective: Objective, given: Tensor, target: Tensor) -> Callable[[int], list[Tensor]]:
-        forms = self.gradients(given, target, objective).values()
+        forms = self.gradients(given, target, objective)
         weights = torch.arange(1, len(given) + 1, device=given.device).double()
-        return lambda place: [form.summed(weights * (weights != place + 1)) for form in forms]
+        none = {name: torch.zeros_like(each) for name, each in self.model.named_parameters()}
+        return lambda place: [
+            forms[name].summed(weights * (weights != place + 1)) if name in forms else none[name]
+            for name in self.trained
+        ]
 
     def _of(self, layer: nn.Module, call: Call) -> Callable[..., Gradients]:
         """From the gradients of what came out to those of the layer's parameters."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import threading
 import warnings
@@ -26,6 +25,7 @@ from sfumato.learn.torch.forgetting import check_model
 from sfumato.learn.torch.law import missing
 from sfumato.learn.torch.objectives import cross_entropy
 from sfumato.learn.torch.paying import Payer, all_taken
+from sfumato.learn.torch.places import places_of, usual
 from sfumato.learn.torch.processes import Processes
 from sfumato.learn.torch.quantile import Quantile
 from sfumato.learn.torch.recording import Objective
@@ -40,7 +40,6 @@ from sfumato.numeric.exact import Rational, as_integer, positive, probability, s
 __all__ = ["Private", "private"]
 
 Tensor: TypeAlias = torch.Tensor
-_FULL = 32  # passes are multiples of it
 _PARTS = 50  # a run is taken from the ledger in so many blocks, unless something else is said
 
 
@@ -94,6 +93,7 @@ def private(
         clip: What one record's gradient is cut to, in L2; a `Quantile` learns it, for the same price.
         objective: From outputs and targets to a loss for each record.
         physical: How many records pass at once; a draw of more takes several passes. By default few draws do.
+            On a processor it is made a multiple of 32, unless it is 1 (`places`).
         example: For a data set, one made-up record.
         users: Whose each record is: ids in the order of the records, or a function from a record's number to
             its id. What is protected is then a user with all of its records; `size` and `batch` are users.
@@ -134,7 +134,8 @@ def private(
     device = next(model.parameters()).device
     processes = None if group is None else Processes(group, device)
     own = expected if processes is None else -(-expected // processes.many)
-    records = _records(data, example, users, records_each)
+    places = usual(own, sampler.rate) if physical is None else as_integer(physical, "physical")
+    places, records = places_of(places, device), _records(data, example, users, records_each)
     with readable(model, records.example, objective):
         descent = Descent(
             model,
@@ -144,7 +145,7 @@ def private(
             sigma=sigma,
             clip=float(positive(clip.first if isinstance(clip, Quantile) else clip, "clip")),
             batch=expected,
-            physical=as_integer(_pass(own, sampler.rate) if physical is None else physical, "physical"),
+            physical=places,
             objective=objective,
             amp=amp,
             compiled=device.type != "cpu" if compiled is None else compiled,
@@ -374,9 +375,3 @@ class Private:
 @lru_cache(maxsize=64)
 def _calibrated(sampler: Sampler, epsilon: Fraction, delta: Fraction) -> float:
     return sampler.sigma(epsilon, delta)
-
-
-def _pass(batch: int, rate: Fraction) -> int:
-    """More than nearly all draws have, and with many divisors, as blocks of records divide it."""
-    most = batch + 3 * math.ceil(math.sqrt(batch * (1 - rate)))
-    return math.ceil(most / _FULL) * _FULL if most > _FULL else most

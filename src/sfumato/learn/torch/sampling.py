@@ -39,7 +39,7 @@ class Poisson:
         carry `loss(sigma)`. Source: `loss.SampledLoss` (Poisson, add or remove one record). Conditions: a
         record's coin is tossed anew in each step, exactly, and hangs on nothing else; the order in which
         records that were drawn are put into batches is uniform, so that whether one more was drawn moves one
-        other record at most (see `clipping.clipped`).
+        other record at most (see `clipping.clipped`), which gives the same at its new place (`places`).
     """
 
     rate: Fraction

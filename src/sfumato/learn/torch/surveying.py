@@ -15,7 +15,7 @@ from sfumato.learn.torch.forgetting import forgetting
 from sfumato.learn.torch.forms import Form
 from sfumato.learn.torch.kept import Kept
 
-__all__ = ["check_apart", "compare", "made_up", "others", "said", "still", "unmoved"]
+__all__ = ["compare", "made_up", "others", "said", "still", "unmoved"]
 
 Tensor: TypeAlias = torch.Tensor
 Gradients: TypeAlias = Callable[[Tensor, Tensor], Mapping[str, Form]]
@@ -152,46 +152,6 @@ def _check_alike(
                 f"The gradients of {name!r} in a batch are not those of each record by itself: some layer "
                 "mixes records, or is given them in an order of its own."
             )
-
-
-def check_apart(
-    model: nn.Module,
-    batch: tuple[Tensor, Tensor],
-    run: Callable[[Tensor, Tensor], Callable[[int], Sequence[Tensor]]],
-) -> None:
-    """Refuses a model in whose present modes something of a record hangs on another one.
-
-    Each record in turn is made another one. What is left to chance, such as dropout, is the same in all.
-
-    Args:
-        model: Which.
-        batch: Made-up records.
-        run: What is looked at: from the place of a record to what there is of all others.
-    """
-    found = list[Callable[[int], Sequence[Tensor]]]()
-    places = range(len(batch[0]))
-    for values in (batch, *((_changed(batch[0], at), _changed(batch[1], at)) for at in places)):
-        torch.manual_seed(0)
-        with forgetting(model):
-            found.append(run(*values))
-    off = max(_noise(each) for each in model.parameters())
-    for at in places:
-        first, second = found[0](at), found[at + 1](at)
-        largest = max((float(each.abs().max()) for each in first), default=0.0) + 1e-30
-        if any(
-            float((one - two).abs().max()) > off * largest for one, two in zip(first, second, strict=True)
-        ):
-            raise InvalidParameter(
-                "The loss of a record hangs on others of its batch: some layer mixes records. Put "
-                "nn.GroupNorm or nn.LayerNorm in its place."
-            )
-
-
-def _changed(value: Tensor, at: int) -> Tensor:
-    """The same, of another record there."""
-    changed = value.clone()
-    changed[at] = 3 - 5 * value[at] if value.is_floating_point() else (value[at] == 0).to(value.dtype)
-    return changed
 
 
 @contextmanager

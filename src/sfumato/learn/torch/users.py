@@ -124,6 +124,10 @@ class OfUsers(Engine):
         )
         return {name: together(form, users) for name, form in found.items()}
 
+    def _lost(self, given: Tensor, target: Tensor) -> tuple[Tensor, Any]:
+        losses, _ = super()._lost(given.flatten(0, 1), target.flatten(0, 1))
+        return losses.reshape(given.shape[0], -1), None
+
 
 def together(form: Form, users: int) -> Form:
     """The gradients of users, from those of as many records of each, one user after the other.
