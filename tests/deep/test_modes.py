@@ -6,7 +6,7 @@ from torch import nn
 
 from deep import torch
 from sfumato.errors import InvalidParameter
-from sfumato.learn.torch import descent, private
+from sfumato.learn.torch import private
 from sfumato.learn.torch.apart import check_apart
 
 RECORDS, WIDTH = 6, 5
@@ -102,7 +102,8 @@ def test_otherwise_one_record_would_move_a_step_by_several_clips(monkeypatch):
     model = _Swaps().eval()
     run = _run(model)
     model.train()
-    monkeypatch.setattr(descent.Descent, "look", lambda _: None)
+    monkeypatch.setattr(run._descent.built, "_look", lambda *_: None)
+    run._descent.built.check()  # as a step begins
     assert _moved(run) > 1.2
 
 
