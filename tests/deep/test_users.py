@@ -69,6 +69,7 @@ def test_a_user_moves_a_step_by_one_clip_at_most():
 
 def test_if_each_record_were_cut_a_user_would_move_several(monkeypatch):
     monkeypatch.setattr("sfumato.learn.torch.descent.check_places", lambda *_: None)
+
     def by_record(self, given, target, mask):
         each = given.shape[1]
         return Engine.sums(self, given.flatten(0, 1), target.flatten(0, 1), mask.repeat_interleave(each))
