@@ -110,7 +110,13 @@ def test_a_peer_that_is_missing_or_fails_is_a_row_and_no_crash(little, monkeypat
     capsys.readouterr()
 
 
-@pytest.mark.parametrize("name", scale.CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if place == 0 else pytest.param(name, marks=pytest.mark.stats)
+        for place, name in enumerate(scale.CASES)
+    ],
+)
 def test_growth_is_measured_beside_the_plain_query_and_by_stages(name, monkeypatch, tmp_path):
     monkeypatch.setattr(scale_tables, "MOST", 20_000)
     monkeypatch.setattr(scale_tables, "KEPT", str(tmp_path))

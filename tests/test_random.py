@@ -301,11 +301,18 @@ def _sources(*without: str) -> dict[str, str]:
 
 COINS = "learn/torch/coins.py"
 """Gives the generators of others secret states, from `random`, for what models toss; it draws nothing."""
+TOSSES = "learn/torch/tosses.py"
+"""Gives them chosen states while made-up records are tried, before a run is paid; for nothing else."""
 
 
 def test_no_other_module_has_a_source_of_randomness():
-    guilty = [name for name, text in _sources("random.py", "testing", COINS).items() if SOURCES.search(text)]
+    guilty = [name for name, text in _sources("random.py", "testing", COINS, TOSSES).items() if SOURCES.search(text)]
     assert guilty == []
+
+
+def test_coins_are_chosen_for_made_up_records_alone():
+    taken = [name for name, text in _sources().items() if "sfumato.learn.torch.tosses" in text]
+    assert {Path(name).name for name in taken} <= {"apart.py", "places.py", "recording.py", "surveying.py"}
 
 
 def test_coins_draw_nothing_themselves():

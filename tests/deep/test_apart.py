@@ -104,13 +104,16 @@ def test_mixing_by_a_rare_coin_is_refused(kind):
         _run(_Mixes(_sometimes(CHANCES[kind])))
 
 
-@pytest.mark.parametrize("share", [1e-3, 1e-5, 1e-6, 1e-9, 1e-20])
+@pytest.mark.parametrize(
+    "share",
+    [1e-3, 1e-6, 1e-20, *(pytest.param(share, marks=pytest.mark.stats) for share in (1e-5, 1e-9))],
+)
 def test_weak_mixing_is_refused(share):
     with pytest.raises(InvalidParameter, match=MIXES):
         _run(_Mixes(lambda lines: lines + share * lines.mean(0)))
 
 
-@pytest.mark.parametrize("room", [8, 20, 30])
+@pytest.mark.parametrize("room", [8, 30, pytest.param(20, marks=pytest.mark.stats)])
 @pytest.mark.parametrize("experts", [_dispatched, _best])
 def test_experts_with_room_for_so_many_are_refused(experts, room):
     with pytest.raises(InvalidParameter, match="hangs on"):
@@ -149,7 +152,9 @@ HONEST = {
 
 
 @pytest.mark.parametrize("way", HONEST)
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize(
+    "kind", [torch.float32, torch.bfloat16, pytest.param(torch.float64, marks=pytest.mark.stats)]
+)
 def test_models_that_keep_records_apart_are_accepted(way, kind):
     if kind == torch.bfloat16:
         _run(_Honest(HONEST[way]), amp=kind)

@@ -12,6 +12,7 @@ from sfumato.errors import InvalidParameter, UnknownName
 __all__ = ["NotAList", "in_sql", "nearest", "no_column", "no_method", "unused"]
 
 _NEAR = 0.75  # `name` is no slip of `income`
+_SHORT = 3
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that mean something else where a column is meant.
 _RESERVED = """
@@ -74,9 +75,12 @@ def nearest(name: str, known: Collection[str], kind: str, *, listed: Collection[
 
 
 def _is_slip(name: str, other: str) -> bool:
-    """Whether a short word is another one but for a letter or two that changed places, or has a schema."""
+    """Whether a word is another one's beginning, or that one but for a letter or its schema."""
+    if len(name) < _SHORT:  # any letter is near any other
+        return False
     one = len(name) == len(other) and sum(a != b for a, b in zip(name, other, strict=True)) == 1
-    return one or sorted(name) == sorted(other) or name.rpartition(".")[2] == other
+    begun = other.startswith(name)
+    return one or begun or sorted(name) == sorted(other) or name.rpartition(".")[2] == other
 
 
 def no_method(owner: object, called: str, name: str, habits: Mapping[str, str]) -> AttributeError:
