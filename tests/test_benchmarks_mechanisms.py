@@ -58,6 +58,7 @@ def filled(folder: Path, slug: str) -> str:
     return mechanism_pages.written(f"<!-- measured: {slug} -->\nstale\n<!-- end -->\n", folder)
 
 
+@pytest.mark.stats
 def test_a_run_becomes_the_figures_of_the_pages(monkeypatch, tmp_path):
     few = {"TURN": 0.0, "REPEATS": 1, "FRESH": 1, "MANY": 50, "SCALES": (1, 1000)}
     for name, value in few.items():

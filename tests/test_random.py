@@ -306,7 +306,9 @@ TOSSES = "learn/torch/tosses.py"
 
 
 def test_no_other_module_has_a_source_of_randomness():
-    guilty = [name for name, text in _sources("random.py", "testing", COINS, TOSSES).items() if SOURCES.search(text)]
+    guilty = [
+        name for name, text in _sources("random.py", "testing", COINS, TOSSES).items() if SOURCES.search(text)
+    ]
     assert guilty == []
 
 
