@@ -23,7 +23,7 @@ fi
 # wheel that claims every platform holds a library for one; a version is asked for so that it is never chosen.)
 $pip --only-binary :all: 'python-dp>=1.1' 2> /dev/null ||
     echo "python-dp (Google's C++ library) has no wheel for this platform: left out" >&2
-$pip --editable .
+$pip --editable '.[server]'
 "$environment/bin/python" -m pip check
 # The second environment. Where the list as a whole has no solution, each peer that can be had by itself is taken.
 [ -x "$environment-local/bin/python" ] || "${PYTHON:-python3}" -m venv "$environment-local"
