@@ -21,7 +21,9 @@ def test_the_table_of_costs_is_that_of_the_results():
         what, *cells = map(str.strip, line.split("|"))
         for engine, cell in zip(("DuckDB", "PostgreSQL", "Spark"), cells, strict=True):
             quoted[f"{engine}: {what}"] = cell.removesuffix(" ×")
-    plain = {re.sub(r", [\d,]+ rows$", "", what): f"{value:#.2g}" for what, value in figures.items()}
+    plain = {
+        re.sub(r", [\d,]+ rows$", "", what): f"{value:#.2g}".rstrip(".") for what, value in figures.items()
+    }
     assert quoted == {what: value for what, value in plain.items() if what.partition(": ")[2] in ROWS}
     assert f"{figures['PostgreSQL: a small question over the plain one']:.1f} ms" in text
     assert f"{figures['Spark: a small question over the plain one, in plain ones']:.1f} plain ones" in text
