@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import sfumato as sf
+from logs import logged
 from sfumato.server.wire import Front
 from sfumato.server.wire import connection as module
 from sfumato.server.wire.connection import Connection
@@ -92,7 +93,7 @@ def test_who_leaves_while_something_is_said_is_no_fault(
 
     with caplog.at_level(logging.INFO):
         assert asyncio.run(all_of_them()) > 40
-    assert not caplog.records
+    assert not logged(caplog)
     assert not open_front._connections
     assert open_front._room.used == 0
 
@@ -121,7 +122,7 @@ def test_who_leaves_within_a_message_is_no_fault(
 
     with caplog.at_level(logging.INFO):
         asyncio.run(all_of_them())
-    assert not caplog.records
+    assert not logged(caplog)
     assert not open_front._connections
     assert open_front._room.used == 0
 
@@ -132,7 +133,7 @@ def test_a_planted_bug_shows(
     monkeypatch.setattr(module, "_stream", contextlib.nullcontext)
     with caplog.at_level(logging.INFO):
         asyncio.run(talk(open_front, BYTES, Leaving(9, FAULTS["uvloop"])))
-    assert caplog.records
+    assert logged(caplog)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no uvloop")
@@ -166,4 +167,4 @@ def test_who_hangs_up_on_uvloop_is_no_fault(steward: sf.Session, caplog: pytest.
 
     with caplog.at_level(logging.INFO), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(within())
-    assert not caplog.records
+    assert not logged(caplog)

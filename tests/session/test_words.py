@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from logs import logged
 from sfumato.engines.prepare import prepare
 from sfumato.errors import InvalidParameter, QueryRefused, SfumatoError
 
@@ -149,17 +150,17 @@ def test_nothing_of_the_parsers_log_gets_out(session, capfd, caplog):
             text[draw.randrange(len(text))] = draw.choice(words)
         with contextlib.suppress(QueryRefused, InvalidParameter):
             session.sql(" ".join(text)).quote(epsilon=1, delta="0.01")
-    assert caplog.records == []
+    assert logged(caplog) == []
     assert capfd.readouterr() == ("", "")
     logging.getLogger("sqlglot").warning("of a program's own use of the parser")
-    assert [record.message for record in caplog.records] == ["of a program's own use of the parser"]
+    assert [record.message for record in logged(caplog)] == ["of a program's own use of the parser"]
 
 
 def test_the_parser_would_have_logged_what_is_refused(session, caplog, monkeypatch):
     monkeypatch.setattr("sfumato.sql.text.quiet._reading", _Never())
     with pytest.raises(QueryRefused):
         session.sql(_SEEDS[1])
-    assert caplog.records
+    assert logged(caplog)
 
 
 class _Never:

@@ -8,18 +8,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from fractions import Fraction
+from itertools import cycle
 from typing import Any, TypeAlias
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from sfumato.errors import InvalidParameter
-from sfumato.learn.torch.apart import alike, repeated
+from sfumato.learn.torch.apart import alike, another, repeated
 from sfumato.learn.torch.clipping import clipped
 from sfumato.learn.torch.engine import Engine
 from sfumato.learn.torch.forgetting import forgetting
 from sfumato.learn.torch.forms import Form
 from sfumato.learn.torch.precision import precision_of
+from sfumato.learn.torch.products import check_products
 from sfumato.learn.torch.surveying import made_up, still
 from sfumato.learn.torch.tosses import ONE, Toss, chosen, states
 
@@ -48,8 +50,8 @@ def _whole(places: int) -> int:
 def check_places(engine: Engine, example: Pair, places: int, each: int | None = None) -> None:
     """Refuses passes in which a record's numbers hang on where it is, or on who else is there.
 
-    Made-up records pass in two orders, and with some of them made others, in passes of the size that steps
-    have: what a layer does only when many come together shows there. A pass that is compiled gives sums
+    Made-up records pass in two orders, and with some or half of them made others, in passes of the size that
+    steps have: what a layer does only when many come together shows there. A pass that is compiled gives sums
     alone: in it one record is tried at several places.
 
     Args:
@@ -68,6 +70,7 @@ def check_places(engine: Engine, example: Pair, places: int, each: int | None = 
     """
     if places == 1 and each is None:
         return
+    check_products(engine.amp or engine.kind, engine.device)
     batch = _several(example, places, each)
     with forgetting(engine.recorder.model), chosen(ONE):
         before = states()
@@ -175,23 +178,33 @@ def _several(example: Pair, places: int, each: int | None) -> Pair:
 def _with_others(batch: Pair) -> Iterator[tuple[Pair, list[int]]]:
     """The same with some records made others, and which: as far out as they can be, and near."""
     given, target = batch
-    at = list(dict.fromkeys((0, len(given) // 2, len(given) - 1)))
-    if len(given) == 1:
+    many = len(given)
+    at = list(dict.fromkeys((0, many // 2, many - 1)))
+    if many == 1:
         return
-    far, near, wanted = given.clone(), given.clone(), target.clone()
-    for place, value in zip(at, _OTHERS, strict=False):
-        if given.is_floating_point():
-            most = float(torch.finfo(given.dtype).max)
-            far[place] = max(-most, min(most, value)) if value == value else value
-            near[place] = 3 - 5 * given[place]
-        else:
-            far[place], near[place] = 0, (given[place] == 0).to(given.dtype)
-        if not target.is_floating_point():
-            wanted[place] = (target[place] == 0).to(target.dtype)
-        else:
-            wanted[place] = 3 - 5 * target[place]
+    far, near = given.clone(), batch
+    _far(far, at)
+    for place in at:
+        near = another(near, place)
     yield (far, target), at
-    yield (near, wanted), at
+    yield near, at
+    for turn in (0, 1):  # each has such neighbours
+        at, far, wanted = list(range(turn, many, 2)), given.clone(), target.clone()
+        _far(far, at)
+        yield (far, target), at
+        if target.is_floating_point():
+            _far(wanted, at)
+            yield (given, wanted), at
+
+
+def _far(values: Tensor, at: list[int]) -> None:
+    """Puts records as far out as they can be."""
+    if not values.is_floating_point():
+        values[at] = 0
+        return
+    most = float(torch.finfo(values.dtype).max)
+    for place, value in zip(at, cycle(_OTHERS), strict=False):
+        values[place] = max(-most, min(most, value)) if value == value else value
 
 
 @contextmanager
