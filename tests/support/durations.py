@@ -17,7 +17,7 @@ import pytest
 
 __all__ = ["Measured", "count", "follow", "listed", "parsed", "written"]
 
-QUICK = 0.012
+QUICK = 0.01
 """Seconds that the cases of one function may take in `make quick`: of more cases some count as slow."""
 
 _PLACE = "tests/durations.txt"
