@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -32,6 +34,7 @@ _COLUMN_ROUNDS = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15))
 _DIAGONAL_ROUNDS = ((0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
 _MOST_BLOCKS = 1 << 20  # together, where each operation holds them all
 _AT_ONCE = 1 << 15
+_SHARED = 4  # so many times, from which threads share the work
 _SIGNED = 1 << 31
 
 
@@ -116,13 +119,21 @@ def _drawn_here(words: NDArray[np.uint32]) -> tuple[Tensor, Tensor]:
     count = words.shape[1]
     halves = words.astype("<u4", copy=False).view("<u2").reshape(2, count, 2)
     values, undecided = np.empty(count, np.int32), np.empty(count, np.bool_)
-    for start in range(0, count, _AT_ONCE):
+
+    def made(start: int) -> None:
         part = slice(start, start + _AT_ONCE)
         (low, low_open), (high, high_open) = (
             _sized_here(np.ascontiguousarray(halves[0, part, side]), halves[1, part, side], *table)
             for side, table in enumerate(_halves())
         )
         values[part], undecided[part] = low + COARSE * high, low_open | high_open
+
+    starts, threads = range(0, count, _AT_ONCE), torch.get_num_threads()
+    if threads == 1 or len(starts) < _SHARED:
+        deque(map(made, starts), maxlen=0)
+    else:
+        with ThreadPoolExecutor(threads, thread_name_prefix="sfumato-noise") as pool:
+            deque(pool.map(made, starts), maxlen=0)
     return torch.from_numpy(values), torch.from_numpy(undecided)
 
 
