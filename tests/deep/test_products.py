@@ -10,8 +10,9 @@ from torch import nn
 
 from deep import torch
 from sfumato.errors import InvalidParameter
-from sfumato.learn.torch import places, private, products
-from sfumato.learn.torch.products import check_products, reaches_others
+from sfumato.learn.torch import engine, places, private, products
+from sfumato.learn.torch.precision import as_said, in_full
+from sfumato.learn.torch.products import check_precision, check_products, reaches_others, shortens
 
 CPU = torch.device("cpu")
 
@@ -134,6 +135,135 @@ except InvalidParameter as error:
 else:
     assert not reaches_others(torch.bfloat16) and not mixes
 """
+
+
+_SAID = {
+    "for all": lambda: setattr(torch.backends, "fp32_precision", "bf16"),
+    "for products": lambda: torch.set_float32_matmul_precision("medium"),
+    "for matrices": lambda: setattr(torch.backends.mkldnn.matmul, "fp32_precision", "bf16"),
+    "for convolutions": lambda: setattr(torch.backends.mkldnn.conv, "fp32_precision", "bf16"),
+    "for sequences": lambda: setattr(torch.backends.mkldnn.rnn, "fp32_precision", "bf16"),
+    "nothing": lambda: None,
+}
+
+
+def _precisions():
+    places = [
+        torch.backends.mkldnn,
+        *(getattr(torch.backends.mkldnn, name) for name in ("matmul", "conv", "rnn")),
+    ]
+    places += [torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn]
+    return [each.fp32_precision for each in places]
+
+
+@pytest.fixture
+def nothing_said():
+    def reset():
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.fp32_precision = "none"
+        for name in ("matmul", "conv", "rnn"):
+            getattr(torch.backends.mkldnn, name).fp32_precision = "none"
+        torch.backends.cuda.matmul.fp32_precision = "none"
+
+    reset()
+    yield
+    reset()
+
+
+@pytest.mark.usefixtures("nothing_said")
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("way", _SAID)
+def test_passes_set_aside_what_is_said_of_products(monkeypatch, way, compiled):
+    def looking(function, **_):
+        def looked(*given):
+            seen.extend(_precisions()[1:4])
+            return function(*given)
+
+        return looked
+
+    _SAID[way]()
+    before, seen = _precisions(), []
+    monkeypatch.setattr(engine, "clipped", looking(engine.clipped))
+    monkeypatch.setattr(torch, "compile", looking)
+    run = _run(_net(16, 3), torch.randn(40, 4), torch.randn(40, 3), compiled=compiled)
+    _sums(run, range(8))
+    seen.clear()
+    _sums(run, range(8))
+    assert seen
+    assert set(seen) <= {"ieee", "none"}
+    assert _precisions() == before
+
+
+@pytest.mark.usefixtures("nothing_said")
+def test_what_is_said_for_all_later_still_holds():
+    torch.backends.fp32_precision = "bf16"
+    with in_full(CPU):
+        assert "bf16" not in _precisions()[1:4]
+    torch.backends.fp32_precision = "none"
+    assert _precisions()[1:4] == ["none"] * 3
+    with pytest.raises(ZeroDivisionError), as_said(CPU):
+        raise ZeroDivisionError
+    with as_said(torch.device("cuda")):  # what is said is taken into account there (`precision_of`)
+        torch.backends.cuda.matmul.fp32_precision = "tf32"
+    assert torch.backends.cuda.matmul.fp32_precision == "tf32"
+
+
+def test_products_of_shorter_floats_are_found_and_said(monkeypatch):
+    assert not shortens()
+    plain = products.F.conv2d
+    monkeypatch.setattr(products.F, "conv2d", lambda a, b: plain(*(_cut_off(each) for each in (a, b))))
+    found = shortens.__wrapped__()
+    assert found
+    monkeypatch.setattr(products, "shortens", lambda: found)
+    for physical in (1, None):
+        with pytest.raises(InvalidParameter, match="products of 32-bit floats are those of shorter ones"):
+            _run(_net(3, 3), torch.randn(40, 4), torch.randn(40, 3), physical=physical)
+    _run(_net(3, 3).double(), torch.randn(40, 4).double(), torch.randn(40, 3).double())
+    check_precision(torch.float32, torch.device("cuda"))
+
+
+def _cut_off(value):
+    """Floats of 11 bits, of which 10 are written."""
+    return (
+        value.view(torch.int32).bitwise_and(-(2**13)).view(torch.float32)
+        if value.dtype == torch.float32
+        else value
+    )
+
+
+_SHORTENED = """
+import numpy as np, torch
+from torch import nn
+from sfumato.errors import InvalidParameter
+from sfumato.learn.torch import private
+from sfumato.learn.torch.products import shortens
+
+def sums(said):
+    torch.set_float32_matmul_precision(said)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 96), nn.Tanh(), nn.Linear(96, 40))
+    given, target = torch.randn(64, 64), torch.randn(64, 40)
+    run = private(
+        model, torch.optim.SGD(model.parameters(), 0.1), (given, target), epsilon=1, delta=1e-5, size=64,
+        batch=64, steps=1, objective=lambda out, want: (out - want).square().mean(1),
+    )
+    return run._descent.sums(np.arange(64))
+
+try:
+    found = [sums(said) for said in ("highest", "medium")]
+except InvalidParameter as error:
+    assert shortens() and "DEFAULT_FPMATH_MODE" in str(error), error
+else:
+    assert not shortens()
+    assert all(torch.equal(one, two) for one, two in zip(*found))
+"""
+
+
+@pytest.mark.parametrize("named", [None, "ONEDNN_DEFAULT_FPMATH_MODE"])
+def test_a_processor_as_it_is_keeps_factors_or_is_refused(named):
+    plain = {name: value for name, value in os.environ.items() if name != "ONEDNN_MAX_CPU_ISA"}
+    told = {} if named is None else {named: "BF16"}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", _SHORTENED], env=plain | told, check=True)
 
 
 def test_a_processor_as_it_is_trains_in_short_floats_or_refuses_them():

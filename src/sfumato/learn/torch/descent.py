@@ -21,6 +21,7 @@ from sfumato.learn.torch.law import SIGMA
 from sfumato.learn.torch.noise import Noise
 from sfumato.learn.torch.places import check_places
 from sfumato.learn.torch.processes import Processes, Silent
+from sfumato.learn.torch.products import check_precision
 from sfumato.learn.torch.quantile import Adaptive, Quantile
 from sfumato.learn.torch.recording import Objective
 from sfumato.learn.torch.records import Records
@@ -166,6 +167,7 @@ class Descent:
 
     def _try(self) -> None:
         """A pass of made-up records, as those of a step."""
+        check_precision(self.engine.amp or self.engine.kind, self.engine.device)
         self.engine.recorder.check_gradients(self._example(), self.engine.objective)
         many = (self.physical, self.records.each) if isinstance(self.records, Users) else (self.physical,)
         given, target = (

@@ -12,7 +12,7 @@ from torch.nn.utils import stateless
 
 from sfumato.learn.torch.clipping import Bound, clipped
 from sfumato.learn.torch.forms import Form
-from sfumato.learn.torch.precision import precision_of
+from sfumato.learn.torch.precision import as_said, precision_of
 from sfumato.learn.torch.quantile import below
 from sfumato.learn.torch.recording import Objective, Recorder
 from sfumato.learn.torch.weights import check_traced
@@ -79,14 +79,15 @@ class Engine:
 
         Where there is a grid, as whole steps of it. What is given is kept until the next pass.
         """
-        if not self.compiled:
-            return self._pass(given, target, mask)
-        given = _channels_last(given)
-        shapes = (given.shape, given.dtype, target.shape, target.dtype, self.recorder.modes)
-        if shapes not in self._ready:
-            self._ready[shapes] = self._compiled(given, target, mask)
-        with torch.no_grad():
-            return self._ready[shapes](self.values(), given, target, mask)
+        with as_said(self.device):
+            if not self.compiled:
+                return self._pass(given, target, mask)
+            given = _channels_last(given)
+            shapes = (given.shape, given.dtype, target.shape, target.dtype, self.recorder.modes)
+            if shapes not in self._ready:
+                self._ready[shapes] = self._compiled(given, target, mask)
+            with torch.no_grad():
+                return self._ready[shapes](self.values(), given, target, mask)
 
     def forms(self, given: Tensor, target: Tensor) -> dict[str, Form]:
         """The gradients of each line of a batch."""
@@ -94,7 +95,8 @@ class Engine:
 
     def measured(self, given: Tensor, target: Tensor) -> dict[str, Form]:
         """The same in the type that layers compute in."""
-        with torch.autocast(self.device.type, self.amp, enabled=self.amp is not None):
+        short = torch.autocast(self.device.type, self.amp, enabled=self.amp is not None)
+        with as_said(self.device), short:
             return self.forms(given, target)
 
     def losses(self, given: Tensor, target: Tensor) -> tuple[Tensor, Any]:
@@ -102,7 +104,8 @@ class Engine:
         quick = torch.backends.mha.get_fastpath_enabled()
         try:
             torch.backends.mha.set_fastpath_enabled(False)  # a pass with gradients has none
-            with torch.no_grad(), torch.autocast(self.device.type, self.amp, enabled=self.amp is not None):
+            short = torch.autocast(self.device.type, self.amp, enabled=self.amp is not None)
+            with torch.no_grad(), as_said(self.device), short:
                 return self._lost(given, target)
         finally:
             torch.backends.mha.set_fastpath_enabled(quick)

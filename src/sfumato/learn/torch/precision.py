@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 
 from sfumato._dataclasses import dataclass
 
-__all__ = ["Precision", "in_full", "precision_of"]
+__all__ = ["Precision", "as_said", "in_full", "precision_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,10 @@ _DOUBLE = Precision(torch.float64, 2.0**-53, 2.0**-53)
 _SINGLE = Precision(torch.float32, 2.0**-24, 2.0**-24)
 # Tensor cores add in 32-bit floats and cut off what is beyond; a factor of two is to spare.
 _SHORT = Precision(torch.bfloat16, 2.0**-8, 2.0**-22, stored_costs=0.06)
+_PLACES: dict[str, tuple[Any, ...]] = {
+    "cpu": (torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv, torch.backends.mkldnn.rnn),
+    "cuda": (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn),
+}
 
 
 def precision_of(kind: torch.dtype, device: torch.device) -> Precision:
@@ -55,9 +60,9 @@ def precision_of(kind: torch.dtype, device: torch.device) -> Precision:
 
 
 @contextmanager
-def in_full() -> Iterator[None]:
-    """Without products of 32-bit floats in shorter ones, whatever was chosen for them."""
-    places = (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
+def in_full(device: torch.device) -> Iterator[None]:
+    """Without products of 32-bit floats in shorter ones on a device, whatever was chosen for them."""
+    places = [each for each in _PLACES.get(device.type, ()) if each.fp32_precision not in ("ieee", "none")]
     before = [place.fp32_precision for place in places]
     try:
         for place in places:
@@ -65,7 +70,14 @@ def in_full() -> Iterator[None]:
         yield
     finally:
         for place, said in zip(places, before, strict=True):
-            place.fp32_precision = said
+            place.fp32_precision = "none"  # what was chosen for all, if that was it
+            if place.fp32_precision != said:
+                place.fp32_precision = said
+
+
+def as_said(device: torch.device) -> AbstractContextManager[None]:
+    """Products on a device are such as `precision_of` says."""
+    return in_full(device) if device.type == "cpu" else nullcontext()
 
 
 def _said() -> str:

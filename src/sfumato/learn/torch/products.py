@@ -1,9 +1,9 @@
-"""Whether products on this processor keep lines apart: one that holds no number must not reach another."""
+"""Whether products on this processor keep lines apart, and factors as long as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
@@ -11,13 +11,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from sfumato.errors import InvalidParameter
+from sfumato.learn.torch.precision import in_full
 
-__all__ = ["check_products", "reaches_others"]
+__all__ = ["check_precision", "check_products", "reaches_others", "shortens"]
 
 Tensor: TypeAlias = torch.Tensor
 _LINES = 33  # two tiles of 16, and a tail
 _TERMS = (3, 5, 15, 33, 40, 63)  # none fills the tiles of a processor
 _WIDTHS = (15, 16, 64)
+_OFF = 1e-5  # a tenth of what factors of 11 bits are off by, ten times what those of 24 are
 
 
 def check_products(kind: torch.dtype, device: torch.device) -> None:
@@ -42,37 +44,62 @@ def check_products(kind: torch.dtype, device: torch.device) -> None:
         )
 
 
+def check_precision(kind: torch.dtype, device: torch.device) -> None:
+    """Refuses 32-bit floats where they are multiplied as shorter ones.
+
+    Raises:
+        InvalidParameter: then.
+
+    Privacy:
+        Claim: in the products that were tried, factors on a processor are as long as `precision` says, which
+        is what norms and sums are bounded by; what PyTorch was told is set aside in each pass
+        (`precision.as_said`), what other libraries were told is not. Condition: products of other sizes are
+        computed in the same ways.
+    """
+    if device.type == "cpu" and kind == torch.float32 and shortens():
+        raise InvalidParameter(
+            "On this processor products of 32-bit floats are those of shorter ones, and records would move "
+            "sums by more than their clip: leave ONEDNN_DEFAULT_FPMATH_MODE and DNNL_DEFAULT_FPMATH_MODE "
+            "out of Python's environment, or train in torch.float64."
+        )
+
+
 @lru_cache
 def reaches_others(kind: torch.dtype) -> bool:
     """Whether a line with no number changes others in some product of this type."""
-    generator = torch.Generator().manual_seed(0)
-    for given, multiply in _products(kind, generator):
-        want = multiply(given)
+    for given, more, multiply in _products(kind):
+        want = multiply(given, *more)
         for turn in (0, 1):
             for value in (float("nan"), float("inf")):
                 changed = given.clone()
                 changed[turn::2] = value
-                if not torch.equal(multiply(changed)[1 - turn :: 2], want[1 - turn :: 2]):
+                if not torch.equal(multiply(changed, *more)[1 - turn :: 2], want[1 - turn :: 2]):
                     return True
     return False
 
 
-def _products(
-    kind: torch.dtype, generator: torch.Generator
-) -> Iterator[tuple[Tensor, Callable[[Tensor], Tensor]]]:
-    """Lines, and what is made of each of them."""
+@lru_cache
+def shortens() -> bool:
+    """Whether some product of 32-bit floats is one of shorter ones, whatever PyTorch was told."""
+    with in_full(torch.device("cpu")):
+        for given, more, multiply in _products(torch.float32):
+            want = multiply(given.double(), *(each.double() for each in more))
+            if float((multiply(given, *more) - want).abs().max()) > _OFF * float(want.abs().max()):
+                return True
+    return False
+
+
+def _products(kind: torch.dtype) -> Iterator[tuple[Tensor, tuple[Tensor, ...], Callable[..., Tensor]]]:
+    """Lines, and what is made of each of them, and how."""
+    generator = torch.Generator().manual_seed(0)
 
     def some(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator).to(kind)
 
     for terms, width in product(_TERMS, _WIDTHS):
-        weight, across, bias = some(width, terms), some(terms, width), some(width)
-        yield some(_LINES, terms), partial(F.linear, weight=weight, bias=bias)
-        yield some(_LINES, terms), partial(_times, across)
+        yield some(_LINES, terms), (some(width, terms), some(width)), F.linear
+        yield some(_LINES, terms), (some(terms, width),), torch.matmul
     for terms in _TERMS:
-        yield some(_LINES, 16, terms), partial(_times, some(_LINES, terms, 16))
-        yield some(_LINES, terms, 8), partial(F.conv1d, weight=some(16, terms, 3))
-
-
-def _times(across: Tensor, given: Tensor) -> Tensor:
-    return given @ across
+        yield some(_LINES, 16, terms), (some(_LINES, terms, 16),), torch.matmul
+        yield some(_LINES, terms, 8), (some(16, terms, 3),), F.conv1d
+        yield some(_LINES, terms, 8, 8), (some(16, terms, 3, 3),), F.conv2d

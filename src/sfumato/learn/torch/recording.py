@@ -137,7 +137,7 @@ class Recorder:
     def _surveyed(self, example: tuple[Tensor, Tensor], objective: Objective) -> Layout:
         batch, several = made_up(example, 3), others(self.model, example, 3)
         if self._calm is None:
-            with forgetting(self.model), still(self.model), in_full():
+            with forgetting(self.model), still(self.model), in_full(batch[0].device):
                 calm = self._layout = self._laid(example)
                 taken = self._try(several)
                 taken = [batch, taken[0], *(each for each in taken[1:] if self._takes(*each))]
