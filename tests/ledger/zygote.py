@@ -338,7 +338,7 @@ def _check(session):
     )
 
     def learn():
-        found = check(session, made, epsilon="0.1", delta="1e-9")
+        found = check(session, made, "visits", epsilon="0.1", delta="1e-9")
         return [found.rows, found.error]
 
     return learn
