@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from flint import ctx
 
-from deep import torch
+from deep import threads, torch
 from sfumato.learn.torch import law
 from sfumato.learn.torch import noise as noises
 from sfumato.learn.torch.noise import EACH, Noise, keystream
@@ -116,12 +116,14 @@ def test_what_16_bits_leave_open_is_decided_by_the_second_stream():
     assert met > 3
 
 
-def test_a_processor_reads_words_as_an_accelerator_does():
+@pytest.mark.parametrize("many", [1, 2, 5])
+def test_a_processor_reads_words_as_an_accelerator_does(many):
     words = np.random.default_rng(3).integers(0, 2**32, (2, 150_000), np.uint32)
     words[1, ::3] = np.array([table.packed[5] for table in law.tables()]).view(np.uint32)[0] >> 16
     words[0, ::3] = 5  # a column whose threshold it is
     values, undecided = noises.drawn(torch.from_numpy(words.view(np.int32)), Noise()._here)
-    again, likewise = noises._drawn_here(words)
+    with threads(many):
+        again, likewise = noises._drawn_here(words)
     assert (values == again).all()
     assert (undecided == likewise).all()
     assert undecided[::3].all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-from deep import torch
+from deep import threads, torch
 from sfumato.errors import InvalidParameter
 from sfumato.learn.torch import places, private
 from sfumato.learn.torch.places import check_places, places_of, usual
@@ -159,15 +159,11 @@ class _Net(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("physical", "amp", "threads"), [(1, None, 1), (9, torch.bfloat16, 1), (100, None, 2)]
+    ("physical", "amp", "many"), [(1, None, 1), (9, torch.bfloat16, 1), (100, None, 2)]
 )
-def test_honest_models_are_accepted_at_every_size(physical, amp, threads):
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(threads)
+def test_honest_models_are_accepted_at_every_size(physical, amp, many):
+    with threads(many):
         _run(_Net(), torch.randn(40, 7), torch.zeros(40), physical=physical, amp=amp).fit()
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_a_sum_with_a_bit_too_many_turns_the_check_red(monkeypatch):

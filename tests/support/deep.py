@@ -19,6 +19,17 @@ from torch import nn
 torch.set_num_threads(1)
 
 
+@contextlib.contextmanager
+def threads(many):
+    """As many threads of PyTorch as that, where tests have one."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(many)
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class Attention(nn.Module):
     """A transformer's block."""
 
