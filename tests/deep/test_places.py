@@ -158,9 +158,7 @@ class _Net(nn.Module):
         return self.end(self.drop(nn.functional.gelu(lines.mean(1))))
 
 
-@pytest.mark.parametrize(
-    ("physical", "amp", "many"), [(1, None, 1), (9, torch.bfloat16, 1), (100, None, 2)]
-)
+@pytest.mark.parametrize(("physical", "amp", "many"), [(1, None, 1), (9, torch.bfloat16, 1), (100, None, 2)])
 def test_honest_models_are_accepted_at_every_size(physical, amp, many):
     with threads(many):
         _run(_Net(), torch.randn(40, 7), torch.zeros(40), physical=physical, amp=amp).fit()
